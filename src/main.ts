@@ -1,11 +1,10 @@
 #!/usr/bin/env node
+// Entry point of the program: prepares the process (memory, umask, signals), runs the command line, and exits.
 import { existsSync, readFileSync } from 'node:fs';
 import module from 'node:module';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import v8 from 'node:v8';
-
-// Entry point of the program: prepares the process (memory, umask, signals), runs the command line, and exits.
 
 /** How long the process may take after a first signal to finish the current page. */
 const SHUTDOWN_GRACE_MS = 9_500;

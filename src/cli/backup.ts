@@ -1,3 +1,4 @@
+// The commands `warehouse backup` and `warehouse restore`.
 import path from 'node:path';
 import type { Command } from 'commander';
 import type { SourceSettings } from '../config/settings.ts';
@@ -19,8 +20,6 @@ import {
 } from './command/sources.ts';
 import { findServe } from './command/watch-run.ts';
 import { carryForgotten, eraseAgain } from './forget-again.ts';
-
-// The commands `warehouse backup` and `warehouse restore`.
 
 const FILE = 'File of the backup; {source} stands for the name of the source';
 

@@ -1,3 +1,4 @@
+// `content-sync check`: tests config, credential, profile and warehouse against the live service. Copies nothing.
 import { accessSync, constants, existsSync } from 'node:fs';
 import path from 'node:path';
 import type { Command } from 'commander';
@@ -17,8 +18,6 @@ import { type CliContext, EXIT_CODES, type Paint, painter, printReport, type Tex
 import { findWarehouse } from './command/find-warehouse.ts';
 import { type AppSource, forEachSource, sourceCommand, type SourceOptions, whileOpen } from './command/sources.ts';
 
-// `content-sync check`: tests config, credential, profile and warehouse against the live service. Copies nothing.
-
 /** The user waits for the result, so one retry must do, and a long wait is a finding. */
 const MAX_ATTEMPTS = 2;
 const MAX_WAIT_MS = 30_000;
@@ -28,7 +27,7 @@ interface CheckReport {
   /** Whether the service recognises the credential, by the profile's identity path; absent if there is none. */
   identity?: CheckFinding;
   resources: { resource: string; findings: CheckFinding[] }[];
-  /** The service's limits, as its answers stated them. */
+  /** The rate limits that the responses state. */
   limits: CheckFinding;
   /** Whether the warehouse can be used. */
   warehouse: CheckFinding;
@@ -57,7 +56,6 @@ export function checkCommand(context: CliContext): Command {
     });
 }
 
-/** Findings by subject. */
 export interface Section {
   resource: string;
   findings: CheckFinding[];
@@ -81,10 +79,10 @@ export async function checkSource(
   try {
     const { clock, secrets } = context;
     const opened = await openProbe({ ...chosen, clock, secrets }, reader);
-    const asked = await whileOpen(opened, (probe) => checkService(probe, resources, context));
+    const results = await whileOpen(opened, (probe) => checkService(probe, resources, context));
     const relations = reader === null ? {} : await relationsIn(reader, chosen.source);
     const former = reader === null ? [] : await resourcesNotCopied(reader.own, chosen.source.resources);
-    const checked = { ...asked, resources: [...asked.resources, ...former.map(formerResource)] };
+    const checked = { ...results, resources: [...results.resources, ...former.map(formerResource)] };
     const stores = storeFindings(chosen.source);
     const report = {
       source: chosen.source.name,

@@ -1,3 +1,4 @@
+// All commands of the CLI, their help texts, and `runCli`, which runs one command line.
 import { Command, CommanderError } from 'commander';
 import { withEnvFile } from '../config/env-file.ts';
 import { toTypableCommands } from '../observe/started-as.ts';
@@ -10,8 +11,6 @@ import {
   FIRST_STEPS,
   printError,
 } from './command/context.ts';
-
-// All commands of the CLI, their help texts, and `runCli`, which runs one command line.
 
 /** A command in the help; its file is loaded only when it is called. */
 interface CommandEntry {
@@ -243,7 +242,6 @@ async function program(context: CliContext, args: readonly string[]): Promise<Co
   return root;
 }
 
-/** Creates a command that only groups others. */
 async function createGroup(name: string): Promise<() => Command> {
   return () => new Command(name).helpCommand(false);
 }

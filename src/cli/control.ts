@@ -46,8 +46,8 @@ function resourceCommand(action: Action, context: CliContext): Command {
     .argument('[resource...]', 'Only these resources of the profile')
     .action(async (names: string[], options: ControlOptions) => {
       await forEachSource(context, options, names, async (chosen) => {
-        const asked = { action, ...(options.now === true && { now: options.now }) };
-        const messages = (await control(context, chosen, asked, names)).map(({ message }) => message);
+        const requested = { action, ...(options.now === true && { now: options.now }) };
+        const messages = (await control(context, chosen, requested, names)).map(({ message }) => message);
         printReport(context, { source: chosen.source.name, done: true, messages }, messages.join('\n'));
       });
     });
@@ -57,7 +57,7 @@ function resourceCommand(action: Action, context: CliContext): Command {
 async function control(
   context: CliContext,
   chosen: ChosenSource,
-  asked: RequestedAction,
+  requested: RequestedAction,
   names: readonly string[],
 ): Promise<ControlAnswer[]> {
   const { name: source } = chosen.source;
@@ -66,13 +66,13 @@ async function control(
   const answers: ControlAnswer[] = [];
   for (const target of targets) {
     if (serve === null) break;
-    const { answer } = await serve.send({ ...asked, ...target }, context.signal);
+    const { answer } = await serve.send({ ...requested, ...target }, context.signal);
     // A `serve` that does not have the source leaves the request to this process.
     if (answer.code === 'unknown_source') continue;
     if (!answer.done) throw toSyncError(answer);
     answers.push(answer);
   }
-  return answers.length > 0 ? answers : [await withoutServe(context, chosen, asked)];
+  return answers.length > 0 ? answers : [await withoutServe(context, chosen, requested)];
 }
 
 /** Stores a pause, so that the next process honours it. */
@@ -133,8 +133,8 @@ export function healthCommand(context: CliContext): Command {
       new Argument('[process]', 'Process to ask (default: the first that responds)').choices(['serve', 'worker']),
     )
     .option('--port <number>', 'Port, if it was not started with that of the config')
-    .action(async (asked: ProcessName | undefined, options: HealthOptions) => {
-      context.exit(await health(context, asked, options));
+    .action(async (processName: ProcessName | undefined, options: HealthOptions) => {
+      context.exit(await health(context, processName, options));
     });
 }
 
@@ -172,11 +172,11 @@ function findOptions(args: readonly string[]): HealthOptions {
 
 async function checkListeners(
   context: CliContext,
-  asked: ProcessName | undefined,
+  processName: ProcessName | undefined,
   options: HealthOptions,
 ): Promise<ExitCode> {
   const settings = readSettings(context, options);
-  const listeners = asked === undefined ? [settings.serve, settings.worker] : [settings[asked]];
+  const listeners = processName === undefined ? [settings.serve, settings.worker] : [settings[processName]];
   const urls = listeners.flatMap((listener) => urlOf(listener, options.port) ?? []);
   const answers = await Promise.all(urls.map(requestHealth));
   const healthy = answers.find(({ isHealthy }) => isHealthy);

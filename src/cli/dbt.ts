@@ -36,7 +36,6 @@ interface DbtView {
   columns: readonly DbtColumn[];
 }
 
-/** What the project contains of one source. */
 interface DbtSource {
   name: string;
   /** The views of resources that are copied. */
@@ -312,7 +311,6 @@ function quoted(name: string): string {
   return /^[a-z_][a-z0-9_]*$/.test(name) ? name : `"${name.replaceAll('"', '""')}"`;
 }
 
-/** The README of the project. */
 const README = `# The copy of content-sync, for dbt
 
 \`content-sync export dbt\` wrote this project and may be run again: it leaves alone whatever was changed by hand. Write

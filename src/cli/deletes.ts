@@ -1,3 +1,4 @@
+// `content-sync deletes`: lists deletes that wait for a decision of the user, and confirms or discards them.
 import { Command } from 'commander';
 import { openWarehouse, openWarehouseToRead } from '../database/databases.ts';
 import { SyncError } from '../model/errors.ts';
@@ -19,8 +20,6 @@ import {
   withApp,
 } from './command/sources.ts';
 import { findServe } from './command/watch-run.ts';
-
-// `content-sync deletes`: lists deletes that wait for a decision of the user, and confirms or discards them.
 
 type DeleteOptions = SourceOptions & { id?: string[] };
 
@@ -101,7 +100,9 @@ async function decideInSource(
   if (decision === 'discard' || (await findServe(context, chosen)) !== null) {
     const warehouse = await openWarehouse(source.warehouse, context.clock);
     const decided = await whileOpen(warehouse, () => decideDeletes(warehouse, request));
-    return decision === 'discard' ? decided : decided.map((each) => ({ ...each, left: each.left ?? BY_SERVE }));
+    return decision === 'discard'
+      ? decided
+      : decided.map((each) => Object.assign({}, each, { left: each.left ?? BY_SERVE }));
   }
   return withApp(context, { source, log }, async (app) => {
     const decided = await decideDeletes(app.warehouse, request);

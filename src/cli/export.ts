@@ -1,3 +1,4 @@
+// `content-sync export`: writes views as Parquet, CSV or NDJSON files, and files for other tools.
 import path from 'node:path';
 import { Command, Option } from 'commander';
 import { type ExportedTable, type ExportReport, exportTables, FORMATS } from '../export/export-tables.ts';
@@ -17,13 +18,10 @@ import {
 } from './command/sources.ts';
 import { dbtCommand } from './dbt.ts';
 
-// `content-sync export`: writes views as Parquet, CSV or NDJSON files, and files for other tools.
-
 export function exportCommand(context: CliContext): Command {
-  const tables = (['parquet', 'csv', 'ndjson'] as const).map((format) => exportTablesCommand(context, format));
   const group = new Command('export').helpCommand(false);
-  for (const command of [...tables, dbtCommand(context)]) group.addCommand(command);
-  return group;
+  for (const format of ['parquet', 'csv', 'ndjson'] as const) group.addCommand(exportTablesCommand(context, format));
+  return group.addCommand(dbtCommand(context));
 }
 
 interface ExportOptions extends SourceOptions {

@@ -41,8 +41,8 @@ export async function carryForgotten(
       if (fingerprints.has(forgottenFingerprint(key, name, resource, id))) ids.add(id);
     }
     found += ids.size;
-    const asked = { resource, ids: [...ids], version, at };
-    if (ids.size > 0) await warehouse.apply(requestErasure(warehouse.own, { source: name, key }, asked));
+    const request = { resource, ids: [...ids], version, at };
+    if (ids.size > 0) await warehouse.apply(requestErasure(warehouse.own, { source: name, key }, request));
   }
   return found;
 }
@@ -75,7 +75,6 @@ export async function eraseAgain(context: CliContext, app: App): Promise<string[
 
 /** The result of erasing the requested records of a resource. */
 export interface Erasure {
-  /** The requests that were open. */
   requests: readonly ForgottenRow[];
   /** Waiting deliveries that name other records too; the next `serve` erases them. */
   waiting: number;

@@ -1,3 +1,4 @@
+// `content-sync forget`: erases records and all their traces, and keeps only hashes that block them later.
 import { createInterface } from 'node:readline/promises';
 import type { Command } from 'commander';
 import { databaseAt, openWarehouseToRead } from '../database/databases.ts';
@@ -20,8 +21,6 @@ import {
   withApp,
 } from './command/sources.ts';
 import { eraseCompletely, eraseDeliveries, type Erasure } from './forget-again.ts';
-
-// `content-sync forget`: erases records and all their traces, and keeps only hashes that block them later.
 
 type ForgetCommandOptions = SourceOptions & { dryRun?: true; yes?: true };
 
@@ -80,22 +79,16 @@ async function forget(
     const at = timestampText(context.clock.now());
     const { version } = context;
     const leftovers = databaseAt(source.warehouse).restoreLeftovers();
-    const about = {
-      resource,
-      at,
-      version,
-      counts: [...counts.values()],
-      unknown: ids.length - found.length,
-      leftovers,
-    };
     let erasure: Erasure | null = null;
     if (options.dryRun !== true) {
       if (!(await isConfirmed(context, options, resource, found))) return EXIT_CODES.usage;
-      const asked = { resource, ids: found, version, at };
-      if (found.length > 0) await app.warehouse.apply(requestErasure(own, { source: source.name, key }, asked));
+      const request = { resource, ids: found, version, at };
+      if (found.length > 0) await app.warehouse.apply(requestErasure(own, { source: source.name, key }, request));
       erasure = await eraseCompletely(context, app, resource);
     }
-    const report = createReport(source.name, { ...about, waiting: erasure?.waiting ?? waiting }, erasure);
+    const traces = { counts: [...counts.values()], unknown: ids.length - found.length, leftovers };
+    const result = { resource, at, version, ...traces, waiting: erasure?.waiting ?? waiting };
+    const report = createReport(source.name, result, erasure);
     printReport(context, report, formatReport(report));
     if (context.signal.aborted) throw new SyncError('interrupted', 'interrupted', { recovery: 'stop' });
     return report.outcome === 'unfinished' || report.unknown > 0 ? EXIT_CODES.partial : EXIT_CODES.ok;
@@ -158,9 +151,7 @@ interface ForgetReport {
   resource: string;
   /** `unfinished`: something is left, which `todo` says; the same command again erases it. */
   outcome: 'erased' | 'unfinished' | 'dry run';
-  /** UTC. */
   at: string;
-  /** Of content-sync. */
   version: string;
   records: number;
   /** Ids of which nothing is stored. */

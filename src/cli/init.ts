@@ -82,11 +82,9 @@ async function init(context: CliContext, options: InitOptions): Promise<ExitCode
   return checkResult(context, { config, source, isOnly: existing === null, own });
 }
 
-/** A config to which a source is added. */
 interface ExistingConfig {
   text: string;
   warehouse: string;
-  /** Names of its sources. */
   sources: readonly string[];
 }
 

@@ -83,7 +83,6 @@ function detailsToJson({ schema_changes, ...rest }: RunDetails): object {
   return { ...toJson(rest), schema_changes: changes };
 }
 
-/** Parses `--limit`. */
 export function parseLimit(text: string): number {
   const limit = /^\d{1,6}$/.test(text) ? Number(text) : 0;
   if (limit > 0) return limit;
@@ -93,7 +92,6 @@ export function parseLimit(text: string): number {
 const HEAD = ['run', 'resource', 'status', 'mode', 'began (UTC)', 'took', 'rows', 'requests', 'note'] as const;
 const STATUS = HEAD.indexOf('status');
 
-/** Formats runs as a table, one line each. */
 export function runsTable(runs: readonly RunRecord[], paint: Paint): string {
   if (runs.length === 0) return '  no such runs';
   const cells = runs.map((run) =>

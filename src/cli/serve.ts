@@ -1,3 +1,4 @@
+// `content-sync serve`: keeps all sources fresh until it is stopped, receives webhooks and serves the status page.
 import { Command, InvalidArgumentError } from 'commander';
 import type { Logger } from 'pino';
 import { hiddenFields } from '../config/profile/record-fields.ts';
@@ -18,14 +19,12 @@ import { createVerifier } from '../server/signature/create-verifier.ts';
 import { type CliContext, EXIT_CODES, type ExitCode } from './command/context.ts';
 import { readSettings, reportRefused, type SourceOptions, withSourceOptions } from './command/sources.ts';
 
-// `content-sync serve`: keeps all sources fresh until it is stopped, receives webhooks and serves the status page.
-
 type ServeOptions = SourceOptions & { host?: string; port?: number };
 
 export function serveCommand(context: CliContext): Command {
   return withSourceOptions(new Command('serve'))
     .option('--host <address>', 'Address to listen on instead of serve.host')
-    .option('--port <number>', 'Port to listen on instead of serve.port; 0 picks a free one', port)
+    .option('--port <number>', 'Port to listen on instead of serve.port; 0 picks a free one', parsePort)
     .action(async (options: ServeOptions) => context.exit(await serveUntilStopped(context, options)));
 }
 
@@ -42,8 +41,7 @@ async function serveUntilStopped(context: CliContext, options: ServeOptions): Pr
   }
 }
 
-/** Parses `--port`. */
-export function port(text: string): number {
+export function parsePort(text: string): number {
   const number = /^\d{1,5}$/.test(text) ? Number(text) : Number.NaN;
   if (number <= 65_535) return number;
   throw new InvalidArgumentError('It must be a number from 0 to 65535.');

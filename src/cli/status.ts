@@ -1,3 +1,4 @@
+// `content-sync status`: prints rows, last success, lag and problems of every resource; reads only the warehouse.
 import type { Command } from 'commander';
 import { openWarehouseToRead, shownDatabase } from '../database/databases.ts';
 import type { WarehouseReader } from '../database/reading.ts';
@@ -12,15 +13,11 @@ import { countRows, filesText, NOTHING_STORED, readSource } from '../server/stat
 import { alignedLines, type CliContext, type Paint, painter, printReport, toneOfStatus } from './command/context.ts';
 import { type ChosenSource, forEachSource, sourceCommand, type SourceOptions, whileOpen } from './command/sources.ts';
 
-// `content-sync status`: prints rows, last success, lag and problems of every resource; reads only the warehouse.
-
 /** One resource as the command prints it; times are UTC text, `lag_seconds` counts from the last success. */
 interface ResourceSummary {
   resource: string;
-  /** Live rows. */
   rows: number;
   deleted: number;
-  /** Deletes that wait for a decision. */
   held: number;
   last_success: string | null;
   lag_seconds: number | null;
@@ -40,7 +37,6 @@ interface ResourceSummary {
   error: StoredResource['runs'][number]['error'];
 }
 
-/** A resource that is no longer copied. */
 interface FormerResource {
   resource: string;
   rows: number;

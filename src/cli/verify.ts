@@ -114,7 +114,6 @@ const VERDICT_TEXTS: Readonly<Record<Verdict, string>> = {
   unproved: 'undecided, because the listing may be incomplete',
 };
 
-/** The verdict, the counts, and what differs. */
 function formatReport(report: VerifyReport, repaired?: Repaired): string {
   const { resource, verdict, mode, requests, compared, differences, listing } = report;
   const counts = [

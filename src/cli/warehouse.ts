@@ -1,3 +1,4 @@
+// The commands `warehouse copy`, `warehouse grants` and `warehouse rebuild`.
 import type { Command } from 'commander';
 import { interpolate, readSecretFile } from '../config/file/interpolate.ts';
 import {
@@ -19,8 +20,6 @@ import type { ResourceRebuilt } from '../sync/rebuild-resource.ts';
 import { alignedLines, type CliContext, EXIT_CODES, print, printReport } from './command/context.ts';
 import { type ChosenSource, forEachSource, sourceCommand, type SourceOptions, withApp } from './command/sources.ts';
 
-// The commands `warehouse copy`, `warehouse grants` and `warehouse rebuild`.
-
 /** `content-sync copy`: copies a SQLite warehouse to Postgres, which replaces a backfill. */
 export function copyCommand(context: CliContext): Command {
   return sourceCommand('copy')
@@ -29,7 +28,7 @@ export function copyCommand(context: CliContext): Command {
       "Target, such as postgres://host/database, with a schema per source; '${VAR}' and '${file:/path}' keep a password off the command line",
     )
     .action(async (options: SourceOptions & { to: string }) => {
-      const to = filledIn(context, options.to);
+      const to = fillPlaceholders(context, options.to);
       refuseTarget(to, context.env);
       const code = await forEachSource(context, options, [], async (chosen) => {
         const tables = await copySource(context, chosen, to);
@@ -41,7 +40,7 @@ export function copyCommand(context: CliContext): Command {
 }
 
 /** Returns the address with its variables and files filled in as in the config, and registers its secrets. */
-function filledIn({ env, secrets, stderr }: CliContext, given: string): string {
+function fillPlaceholders({ env, secrets, stderr }: CliContext, given: string): string {
   const filled = interpolate(given, { env, readSecret: readSecretFile });
   const to = String(filled.value);
   secrets.push(...filled.secrets, ...addressSecrets(to, env));
@@ -100,7 +99,7 @@ function nextSteps(to: string): string {
   return lines.join('\n');
 }
 
-/** `content-sync grants`: lets a role of Postgres read the copied tables and views, and nothing that is ours alone. */
+/** `content-sync grants`: lets a Postgres role read the copied tables and views, but no internal tables. */
 export function grantsCommand(context: CliContext): Command {
   return sourceCommand('grants')
     .requiredOption('--role <name>', 'Role that may read; created without a login if missing')

@@ -1,3 +1,4 @@
+// `content-sync worker`: shares the work of a `serve` on the same Postgres with any number of other workers.
 import { Command, InvalidArgumentError } from 'commander';
 import type { Logger } from 'pino';
 import type { ServeSettings, Settings } from '../config/settings.ts';
@@ -15,9 +16,7 @@ import { SourceActivity } from '../server/source-activity.ts';
 import type { WatchedSource } from '../server/source-supervisor.ts';
 import { type CliContext, EXIT_CODES, type ExitCode } from './command/context.ts';
 import { readSettings, reportRefused, type SourceOptions, withSourceOptions } from './command/sources.ts';
-import { logNote, port } from './serve.ts';
-
-// `content-sync worker`: shares the work of a `serve` on the same Postgres with any number of other workers.
+import { logNote, parsePort } from './serve.ts';
 
 type WorkerOptions = SourceOptions & { atOnce?: number; host?: string; port?: number };
 
@@ -25,7 +24,7 @@ export function workerCommand(context: CliContext): Command {
   return withSourceOptions(new Command('worker'))
     .option('--at-once <number>', 'Max scans in progress at once (default: 8)', scanCount)
     .option('--host <address>', 'Address of health and metrics instead of worker.host')
-    .option('--port <number>', 'Port of health and metrics instead of worker.port; 0 picks a free one', port)
+    .option('--port <number>', 'Port of health and metrics instead of worker.port; 0 picks a free one', parsePort)
     .action(async (options: WorkerOptions) => context.exit(await work(context, options)));
 }
 
@@ -83,11 +82,9 @@ interface WorkerParts {
   metrics: Metrics;
   cluster: Cluster;
   joined: readonly WatchedSource[];
-  /** The settings of the pages. */
   serve: ServeSettings;
 }
 
-/** Serves health and metrics. */
 function listen({ context, log, metrics, cluster, joined, serve }: WorkerParts, at: number): Promise<Receiver> {
   const { clock, secrets, signal } = context;
   return startReceiver({

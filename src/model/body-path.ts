@@ -1,3 +1,5 @@
+// Paths to values in a JSON body, such as `data[0].id`.
+
 /**
  * One step of a path: a key, an index (from the end if negative), each element of an array, or each value of a map.
  */
@@ -40,7 +42,6 @@ function stepIn({ quoted, members, key, index, elements, name }: Readonly<Record
   return key ?? (quoted ?? name ?? '').slice(1, -1).replace(/\\(.)/gs, '$1');
 }
 
-/** Parsed paths by their text. */
 const parsed = new Map<string, readonly PathStep[]>();
 
 /** Parses a path; a text that is not a valid path consists of keys and dots. */

@@ -1,3 +1,5 @@
+// The error classes of the program, and conversions of thrown values.
+
 /** The reaction to an error: retry, skip this item, or stop the resource. */
 export type Recovery = 'retry' | 'skip' | 'stop';
 
@@ -55,7 +57,6 @@ export class DeferredError extends SyncError {
 export interface ErrorReport {
   code: string;
   message: string;
-  /** What to do next. */
   hint?: string;
   /** The id by which the service's operators find the failed request. */
   request_id?: string;
@@ -77,7 +78,6 @@ export function errorCode(error: unknown): string {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : '';
 }
 
-/** Returns the message of any thrown value. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

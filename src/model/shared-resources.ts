@@ -10,7 +10,6 @@ interface SharedResourceOptions<T> {
   lingerMs: number;
 }
 
-/** One use of a shared resource. */
 export interface Acquired<T> {
   readonly value: T;
   /** Ends the use; the last user's release closes the resource, at once if `now`. A second call does nothing. */
@@ -72,12 +71,6 @@ export class SharedResources<T> {
   async closeIdle(max: number): Promise<void> {
     const idle = [...this.#entries].filter(([, { users, value }]) => users === 0 && value !== null);
     await Promise.all(idle.slice(0, Math.max(0, idle.length - max)).map(([name, entry]) => this.#close(name, entry)));
-  }
-
-  /** Closes a resource if it is unused. */
-  async end(name: string): Promise<void> {
-    const entry = this.#entries.get(name);
-    if (entry !== undefined && entry.value !== null) await this.#close(name, entry);
   }
 
   /** Closes unused resources; the others close once their users release them. */

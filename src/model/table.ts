@@ -48,7 +48,6 @@ export interface TableRows {
 /** A column lost its values, seems to have been renamed, or has values again. */
 export type ValueChange = 'gone' | 'renamed?' | 'back';
 
-/** A change of a column. */
 export interface ColumnChange {
   /** Its type before; null if it is new. */
   from: string | null;

@@ -1,3 +1,5 @@
+// Time zones: converts local times of a service to epoch milliseconds.
+
 /** A time zone. Local times are epoch milliseconds, as if they were UTC. */
 export interface TimeZone {
   /**

@@ -1,3 +1,5 @@
+// Times as text: the stored UTC format, calendar days, and HTTP dates.
+
 /** Formats epoch milliseconds as UTC text, `YYYY-MM-DD HH:MM:SS.SSS`, which sorts by time. */
 export function timestampText(epochMs: number): string {
   return new Date(epochMs).toISOString().slice(0, 23).replace('T', ' ');

@@ -1,3 +1,5 @@
+// Makes external text safe to show: escapes invisible characters, and recognises names of secrets.
+
 // Controls, line separators and format characters (bidirectional overrides, zero-width marks), which could move a cursor,
 // break a line or reverse the reading order.
 const INVISIBLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;

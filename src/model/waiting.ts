@@ -4,7 +4,6 @@ import type { Clock } from './clock.ts';
 /** One shared reason, because an abort without a reason creates an error with a stack each time. */
 const WOKEN = new Error('woken');
 
-/** The part of a clock that waits. */
 interface Sleeper {
   sleep: Clock['sleep'];
 }

@@ -1,3 +1,5 @@
+// Formats counts, rates, durations, ages and sizes for users.
+
 /** Formats `12,300`. */
 export function countText(count: number): string {
   return Math.round(count).toLocaleString('en-US');

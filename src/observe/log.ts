@@ -1,6 +1,6 @@
 /** The log: JSON lines without secrets, which never block the work. */
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { pino, type DestinationStream, type Logger } from 'pino';
+import { type DestinationStream, type Logger, pino } from 'pino';
 import { errorReport } from '../model/errors.ts';
 import { visibleText } from '../model/visible-text.ts';
 import type { LogLevel } from '../model/vocabulary.ts';
@@ -13,7 +13,6 @@ interface LogOptions {
   secrets: readonly string[];
   /** Receives the lines; standard error if absent. */
   destination?: LineSink;
-  /** Counts the lines that could not be written. */
   lost?: LostLines;
 }
 

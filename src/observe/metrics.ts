@@ -1,9 +1,7 @@
+// The Prometheus metrics: counters of events, and gauges that each scrape sets from the status.
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from '@prometheus-io/client';
 import type { ScanMode } from '../model/vocabulary.ts';
 
-// The Prometheus metrics: counters of events, and gauges that each scrape sets from the status.
-
-/** Results of reading a record. */
 export const ROW_RESULTS = ['inserted', 'updated', 'unchanged', 'rejected', 'deleted'] as const;
 export type RowResult = (typeof ROW_RESULTS)[number];
 
@@ -93,7 +91,6 @@ function createCounters(registers: Registry[]) {
   };
 }
 
-/** Names and help of the gauges per source. */
 const OF_SOURCE = {
   warehouse_up: 'Whether the warehouse can be read.',
   warehouse_bytes: "Size of the warehouse's file.",
@@ -109,7 +106,6 @@ const OF_SOURCE = {
   dead_letters: 'Webhook deliveries that could not be processed.',
 } as const;
 
-/** Names and help of the gauges per resource. */
 const OF_RESOURCE = {
   freshness_seconds: 'Time since the last success.',
   last_success_timestamp_seconds: 'When the last success was, as seconds since the epoch.',
@@ -126,7 +122,6 @@ type Values<Name extends string> = Readonly<Partial<Record<Name, number | boolea
 
 export type StatusGauges = ReturnType<typeof createStatusGauges>;
 
-/** Creates the gauges that each scrape sets. */
 function createStatusGauges(registers: Registry[]) {
   const named = (name: string, help: string) => ({ name: `content_sync_${name}`, help, registers });
   const gauges = (table: Readonly<Record<string, string>>, labelNames: GaugeLabel[]) =>

@@ -16,7 +16,6 @@ export class MinuteSeries {
     }
   }
 
-  /** The events of the last 60 minutes. */
   total(now: number): number {
     const last = Math.floor(now / MINUTE_MS);
     return [...this.#counts]

@@ -1,3 +1,5 @@
+// Progress of the scans of a run: counts, rates and remaining time, for the terminal and the status page.
+
 /** Counters of the rate limiter, for the line below the resources. */
 export interface RateLimiterProgress {
   requests: number;
@@ -9,7 +11,6 @@ export interface RateLimiterProgress {
   pausedForMs: number;
 }
 
-/** Progress of one resource at one time. */
 interface Sample {
   /** Monotonic milliseconds. */
   at: number;
@@ -52,15 +53,6 @@ export interface ProgressUpdate {
   pages: number;
   requests: number;
   total: number | null;
-}
-
-export interface Rates {
-  recordsPerSecond: number;
-  requestsPerSecond: number;
-  /** 0..1; null without a total. */
-  done: number | null;
-  /** Null without a total, or while there is no progress. */
-  etaSeconds: number | null;
 }
 
 /** Rates cover ten seconds, so that a pause is visible and a slow start is forgotten. */
@@ -107,8 +99,8 @@ export function endResource(progress: ResourceProgress, at: number, state: strin
   return { ...progress, endedAt: at, note: null, state, recent: progress.began === null ? [] : [progress.began] };
 }
 
-/** Computes rates, progress and remaining time at `at` (monotonic milliseconds). */
-export function ratesOf(progress: ResourceProgress, at: number): Rates {
+/** Computes rates, progress (0..1) and remaining time at `at` (monotonic ms); the latter two are null without a total. */
+export function ratesOf(progress: ResourceProgress, at: number) {
   const [oldest] = progress.recent;
   const seconds = oldest === undefined ? 0 : Math.max((progress.endedAt ?? at) - oldest.at, 1) / 1_000;
   const perSecond = (count: number, before: number): number => (seconds === 0 ? 0 : (count - before) / seconds);

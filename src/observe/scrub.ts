@@ -66,7 +66,6 @@ export function scrubJson(line: string, secrets: readonly string[]): string {
   return scrubOwn(JSON.stringify(JSON.parse(line, hide)), secrets);
 }
 
-/** True for valid JSON. */
 export function isJson(text: string): boolean {
   try {
     JSON.parse(text);

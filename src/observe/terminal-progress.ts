@@ -1,7 +1,6 @@
+// Live progress lines on a terminal.
 import { countText, durationText, formatPercent, formatRate } from './figures.ts';
 import { type ProgressSnapshot, type RateLimiterProgress, ratesOf, type ResourceProgress } from './progress.ts';
-
-// Live progress lines on a terminal.
 
 /** Standard error, or a stream of a test. */
 type LiveStream = NodeJS.WritableStream & { isTTY?: boolean; columns?: number; rows?: number };
@@ -34,7 +33,6 @@ export function createTerminalProgress({ stream, clock }: { stream: LiveStream; 
       pending = snapshot;
       if (stream.isTTY === true && clock.monotonic() - drawnAt >= MIN_REDRAW_MS) draw(snapshot);
     },
-    /** Draws the latest state. */
     finish(): void {
       if (stream.isTTY === true && pending !== null) draw(pending);
     },

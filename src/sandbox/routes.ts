@@ -30,7 +30,6 @@ interface SandboxRequest {
   service: SandboxService;
   url: URL;
   headers: IncomingMessage['headers'];
-  /** The variable parts of the path. */
   params: readonly string[];
   body: () => Promise<Buffer>;
 }

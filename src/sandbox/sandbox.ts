@@ -17,7 +17,6 @@ export interface SandboxOptions {
   apiKey?: string;
   /** A folder with `<resource>.ndjson` and `files/`. */
   data?: string;
-  /** Records to generate, by resource. */
   generate?: Readonly<Record<string, number>>;
   /** Allowed requests per second; any number if absent. */
   rate?: number;
@@ -25,7 +24,6 @@ export interface SandboxOptions {
   burst?: number;
 }
 
-/** A content service that runs in this process. */
 export interface Sandbox {
   /** `http://host:port`, without a path. */
   url: string;
@@ -136,7 +134,6 @@ export async function listen(server: Server, { port, host }: { port: number; hos
   return `http://${host.includes(':') ? `[${host}]` : host}:${actual}`;
 }
 
-/** Ends every connection. */
 export async function stopListening(server: Server): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<undefined>();
   server.close(() => resolve(undefined));

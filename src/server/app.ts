@@ -1,3 +1,4 @@
+// Opens one source with everything it needs (warehouse, HTTP client, rate limiter, files), and returns its operations.
 import { createHash, randomBytes } from 'node:crypto';
 import type { Logger } from 'pino';
 import { type AuthSettings, identityOf } from '../config/profile/auth.ts';
@@ -37,8 +38,6 @@ import { runSync } from '../sync/run.ts';
 import { maskedProfile } from '../sync/verify-profile.ts';
 import type { Repaired } from '../sync/verify/repair-resource.ts';
 import type { Verification, VerifyRequest } from '../sync/verify/verify-resource.ts';
-
-// Opens one source with everything it needs (warehouse, HTTP client, rate limiter, files), and returns its operations.
 
 export interface AppOptions {
   source: SourceSettings;
@@ -92,7 +91,6 @@ export interface App {
   verify(request: VerifyRequest): Promise<Verification>;
   /** Repairs the differences that `verify` has found. */
   repair(found: Verification, signal: AbortSignal): Promise<Repaired>;
-  /** Closes what was opened, in reverse order. */
   close(): Promise<void>;
 }
 

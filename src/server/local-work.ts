@@ -10,7 +10,6 @@ import { startDrain } from './start-drain.ts';
 interface LocalWorkOptions extends WatchedSource {
   clock: Clock;
   secrets: string[];
-  /** Null if no webhooks are received. */
   inbox: ReceivedInbox | null;
   /** Limits how many sources are opened in parallel. */
   opening: PQueue;

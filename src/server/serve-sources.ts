@@ -1,10 +1,11 @@
+// The core of `serve`: keeps all sources fresh, and connects schedule, webhooks, alerts, status and controls.
 import PQueue from 'p-queue';
 import type { Logger } from 'pino';
 import type { Settings, SourceSettings } from '../config/settings.ts';
 import type { Clock } from '../model/clock.ts';
 import type { Metrics } from '../observe/metrics.ts';
 import { scrubOwn } from '../observe/scrub.ts';
-import { Alerts, alertSettings } from './alerts/alerts.ts';
+import { Alerts, alertSettings, type AlertSource } from './alerts/alerts.ts';
 import { Cluster, isShared } from './cluster/cluster.ts';
 import type { Control } from './controls/control-request.ts';
 import { createControls } from './controls/create-controls.ts';
@@ -16,11 +17,8 @@ import { createCollector } from './status/collect.ts';
 import { exposeStatus } from './status/metrics.ts';
 import { scheduleStatus, type StatusParts } from './status/source-status.ts';
 
-// The core of `serve`: keeps all sources fresh, and connects schedule, webhooks, alerts, status and controls.
-
 interface ServeSourcesOptions {
   settings: Settings;
-  /** Of content-sync. */
   version: string;
   clock: Clock;
   log: Logger;
@@ -37,7 +35,6 @@ interface ServedSource {
   parts: StatusParts;
 }
 
-/** Sources that are opened in parallel. */
 const MAX_OPENING = 3;
 
 /**
@@ -71,37 +68,21 @@ export async function serveSources(options: ServeSourcesOptions) {
     ...options,
     ...alertSettings(settings),
     snapshot: collector.snapshot,
-    sources: () =>
-      Array.from(served, ([name, { supervisor }]) => ({
-        name,
-        isLeader: () => supervisor.isLeader,
-        use: supervisor.read,
-      })),
+    sources: () => Array.from(served.values(), ({ supervisor }) => alertSource(supervisor)),
   });
 
   function superviseSource(each: WatchedSource, findInbox: FindInbox): void {
-    const { source, activity } = each;
+    const { source } = each;
     const inbox = source.webhook === null ? null : findInbox(source.name);
     const supervisor = isShared(source)
       ? cluster.supervise(each, inbox)
       : new SourceSupervisor({ ...each, clock, work: localWork({ ...each, clock, secrets, inbox, opening }) });
     if (!isShared(source)) supervisor.setLeader(true);
-    const parts: StatusParts = {
-      source,
-      activity,
-      read: supervisor.read,
-      rateLimiter: () => supervisor.work.rateLimiter(),
-      schedule: (resource) => scheduleStatus(source.schedule, resource, supervisor.schedule(resource)),
-      inbox: inbox && (() => inbox.figures()),
-      deliveries: inbox && ((filter) => inbox.list(filter)),
-      scrub: (text) => scrubOwn(text, secrets),
-    };
-    served.set(source.name, { supervisor, parts });
+    served.set(source.name, { supervisor, parts: statusParts(each, supervisor, inbox, secrets) });
   }
 
   return {
     ...collector,
-    /** Carries out requests of users. */
     control,
     /** Starts to keep all sources fresh. */
     start: (findInbox: FindInbox): void => {
@@ -134,4 +115,26 @@ function watchSource(source: SourceSettings, { clock, log, metrics }: ServeSourc
   const own = log.child({ source: source.name });
   const activity = new SourceActivity(source.name, clock, metrics);
   return { source, log: own, activity, watcher: combineWatchers(activity, logRuns(own, clock, 'debug')) };
+}
+
+function statusParts(
+  { source, activity }: WatchedSource,
+  supervisor: SourceSupervisor,
+  inbox: ReceivedInbox | null,
+  secrets: readonly string[],
+): StatusParts {
+  return {
+    source,
+    activity,
+    read: supervisor.read,
+    rateLimiter: () => supervisor.work.rateLimiter(),
+    schedule: (resource) => scheduleStatus(source.schedule, resource, supervisor.schedule(resource)),
+    inbox: inbox && (() => inbox.figures()),
+    deliveries: inbox && ((filter) => inbox.list(filter)),
+    scrub: (text) => scrubOwn(text, secrets),
+  };
+}
+
+function alertSource(supervisor: SourceSupervisor): AlertSource {
+  return { name: supervisor.source.name, isLeader: () => supervisor.isLeader, use: supervisor.read };
 }

@@ -1,7 +1,6 @@
 // Warnings at the start about settings that work but are unsafe.
 import type { ServeSettings, Settings, SourceSettings } from '../config/settings.ts';
 
-/** A problem of settings that can be used. */
 export interface ServeWarning {
   source?: string;
   message: string;

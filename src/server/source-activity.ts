@@ -1,3 +1,4 @@
+// Counts what happens in one source (requests, rows, webhooks, files) for the status page and Prometheus.
 import type { AttemptEvent } from '../http/client.ts';
 import type { Clock } from '../model/clock.ts';
 import { messageOf, SyncError } from '../model/errors.ts';
@@ -9,9 +10,6 @@ import type { FetchedFile } from '../sync/files/file-changes.ts';
 import type { RunWatcher } from '../sync/report.ts';
 import type { DrainEvent, DrainOutcome } from './inbox/drain.ts';
 
-// Counts what happens in one source (requests, rows, webhooks, files) for the status page and Prometheus.
-
-/** An error and its remedy. */
 export interface Problem {
   code: string;
   message: string;
@@ -28,7 +26,6 @@ interface RunningScan {
   counted: CountedFigures;
 }
 
-/** Rows by result, and pages. */
 type CountedFigures = Readonly<Record<RowResult | 'pages', number>>;
 
 interface StartedScan {
@@ -104,7 +101,6 @@ export class SourceActivity implements RunWatcher {
     this.#counters = counters;
   }
 
-  /** Called after each HTTP attempt. */
   readonly attempted = ({ outcome, latency_ms }: Pick<AttemptEvent, 'outcome' | 'latency_ms'>): void => {
     const now = this.#clock.now();
     this.requests.add(now);

@@ -1,3 +1,4 @@
+// Keeps one source open and fresh while `serve` runs: schedule, deliveries, confirmed deletes, files.
 import type { Logger } from 'pino';
 import type { ResourceProfile } from '../config/profile/profile.ts';
 import type { SourceSettings } from '../config/settings.ts';
@@ -24,8 +25,6 @@ import type { ScheduleParts, ScheduleState } from './schedule/resource.ts';
 import { Scheduler } from './schedule/scheduler.ts';
 import type { SourceActivity } from './source-activity.ts';
 
-// Keeps one source open and fresh while `serve` runs: schedule, deliveries, confirmed deletes, files.
-
 /** Does the work on a source: in this process (`local-work.ts`), or in any process of the cluster (`cluster/cluster.ts`). */
 export interface SourceWork {
   /** Pause between two calls of `maintain`. */
@@ -42,10 +41,8 @@ export interface SourceWork {
   pausesChanged(): Promise<void>;
 }
 
-/** A source that is open. */
 export interface OpenSource {
   warehouse: Warehouse;
-  /** Runs work with the source's app. */
   use: <T>(work: (app: App) => Promise<T>) => Promise<T>;
   scan: ScheduleParts['run'];
   /** Starts to process deliveries; null if other processes may do that. */
@@ -90,7 +87,6 @@ export class SourceSupervisor {
   readonly #stopping = new AbortController();
   readonly #ended: Promise<void>;
   #open: OpenSource | null = null;
-  /** Why the source is not open. */
   #problem: unknown = openingError();
   #scheduler: Scheduler | null = null;
   #isLeader = false;
@@ -115,7 +111,6 @@ export class SourceSupervisor {
     return this.#scheduler;
   }
 
-  /** True while this process leads the source. */
   get isLeader(): boolean {
     return this.#isLeader;
   }
@@ -192,7 +187,7 @@ export class SourceSupervisor {
       clock,
       checkpoints: (resource) => readCheckpoint(own, resource),
       isPaused: async (resource) => (await readPauses(own)).has(resource),
-      run: (resource, ...asked) => pings.around([resource], () => open.scan(resource, ...asked)),
+      run: (resource, ...rest) => pings.around([resource], () => open.scan(resource, ...rest)),
       failed: (resource, error) => log.error({ resource, error }, `the run did not begin: ${messageOf(error)}`),
     });
     const drain = open.startDrain(scheduler.requestScan);

@@ -7,7 +7,6 @@ import { visibleText } from '../../model/visible-text.ts';
 import { scrubJson, scrubOwn } from '../../observe/scrub.ts';
 import { toTypableCommands } from '../../observe/started-as.ts';
 
-/** The output stream of reports. */
 export interface ReportOutput {
   stdout: Writable & { isTTY?: boolean; columns?: number };
   /** Texts that must not be written anywhere; filled when the settings are read. */
@@ -16,7 +15,6 @@ export interface ReportOutput {
   json?: boolean;
 }
 
-/** The output stream of errors and of the log. */
 export interface ErrorOutput {
   stderr: NodeJS.WritableStream & { isTTY?: boolean; columns?: number };
   secrets: string[];
@@ -25,7 +23,6 @@ export interface ErrorOutput {
 
 /** Everything outside the process that a command may touch; made once per process, and by tests. */
 export interface CliContext extends ReportOutput, ErrorOutput {
-  /** Of content-sync. */
   version: string;
   env: NodeJS.ProcessEnv;
   cwd: string;
@@ -38,7 +35,6 @@ export interface CliContext extends ReportOutput, ErrorOutput {
   secretsOptional?: boolean;
   /** Takes these rights, such as `0o077`, from every file and folder that the process makes from now on. */
   umask: (mask: number) => void;
-  /** Sets the exit code of the process. */
   exit: (code: ExitCode) => void;
 }
 

@@ -1,3 +1,4 @@
+// Looks for the warehouse of a source without creating anything, for `check`.
 import type { CheckFinding } from '../../checks/listing-scan.ts';
 import type { SourceSettings } from '../../config/settings.ts';
 import type { Database } from '../../database/database.ts';
@@ -6,8 +7,6 @@ import type { WarehouseReader } from '../../database/reading.ts';
 import { readShapes } from '../../database/state/catalog.ts';
 import type { Clock } from '../../model/clock.ts';
 import { ConfigError } from '../../model/errors.ts';
-
-// Looks for the warehouse of a source without creating anything, for `check`.
 
 /**
  * Looks for the warehouse of a source without creating anything; the caller closes the reader, which is null if there is

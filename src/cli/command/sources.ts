@@ -42,7 +42,7 @@ export function withSourceOptions(command: Command): Command {
     .addOption(logLevel.choices(LOG_LEVELS));
 }
 
-/** One source that a command was asked to work on. */
+/** A source that the command line chooses. */
 export interface ChosenSource {
   source: SourceSettings;
   /** The resources that the command line names, in the profile's order; all if it names none. */
@@ -151,7 +151,6 @@ export async function whileOpen<Opened extends { close(): Promise<void> }, T>(
   }
 }
 
-/** What `withApp` opens. */
 export interface AppSource {
   source: SourceSettings;
   log: Logger;

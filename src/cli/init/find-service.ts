@@ -53,7 +53,6 @@ const CREDENTIAL_FIELDS: Readonly<Record<string, { user?: string; secret?: strin
   oauth: { user: 'client_id', secret: 'client_secret' },
 };
 
-/** Max requests that recognise shipped profiles. */
 const MAX_SIGN_REQUESTS = 40;
 
 /** Recognises the service by its responses or by experiment, and takes the credential that it needs. */
@@ -140,8 +139,8 @@ function withoutPrefix(address: string, { version_prefix }: Profile): string {
 
 async function probeUnknown(context: CliContext, questions: Questions, query: ServiceQuery): Promise<FoundService> {
   const { user, auth: form, path: paths } = query;
-  const asked = { about: 'an API key, token or password', isOptional: true };
-  const secret = await takeSecret(context, questions, query, asked);
+  const wanted = { about: 'an API key, token or password', isOptional: true };
+  const secret = await takeSecret(context, questions, query, wanted);
   const baseUrl = new URL(query.url);
   if (secret !== null) refuseInsecure(baseUrl, 'where the network is safe, use probe --allow-insecure');
   const { clock, secrets, signal } = context;
@@ -159,7 +158,6 @@ async function probeUnknown(context: CliContext, questions: Questions, query: Se
   return { baseUrl: result.baseUrl, ...settings, profile: '', profileText: toYaml(result) };
 }
 
-/** A secret, and the variable that holds it. */
 interface TakenSecret {
   variable: string;
   value: string;

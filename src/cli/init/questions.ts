@@ -53,7 +53,6 @@ export class Questions {
     return (await answered<string | undefined>(typed)) ?? '';
   }
 
-  /** Returns the value of one of the choices. */
   async choice(message: string, choices: { value: string; label: string }[], preset: string): Promise<string> {
     if (this.#acceptsDefaults) return preset;
     const { select } = await import('@clack/prompts');

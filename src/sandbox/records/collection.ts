@@ -14,9 +14,7 @@ export interface CollectionEntry {
   readonly text: Uint8Array;
 }
 
-/** The records that a collection starts with. */
 export interface StartingRecords {
-  /** In listing order. */
   entries: readonly CollectionEntry[];
   /** Returns the rank of a record that is written later, if `Sort` is `none`. */
   rankOf(key: string): number;

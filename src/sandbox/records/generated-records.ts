@@ -40,7 +40,6 @@ class GeneratedEntry implements CollectionEntry {
   }
 }
 
-/** The form of generated records. */
 interface RecordTemplate {
   prefix: string;
   text(id: string, index: number): string;

@@ -17,7 +17,6 @@ export class ImageFiles {
     this.#generated = generated;
   }
 
-  /** Returns null if there is no file. */
   get(id: string): Uint8Array | null {
     const written = this.#written.get(id);
     if (written !== undefined) return written;

@@ -18,7 +18,6 @@ import { type EventKind, eventsOf, readIdAndTime } from './record-json.ts';
 interface RecordSettings {
   /** A folder with `<resource>.ndjson` and `files/`. */
   data: string | null;
-  /** Number of records to generate, by resource. */
   generate: Readonly<Record<string, number>>;
   sort: Sort;
   /** Milliseconds after which listings show a write. */
@@ -31,7 +30,6 @@ interface SandboxRecord {
   text: string;
 }
 
-/** A change of a record, for webhooks. */
 export interface RecordChange {
   resource: string;
   kind: EventKind;
@@ -54,7 +52,6 @@ export class RecordStore {
   readonly #clock: Clock;
   readonly #changed: (change: RecordChange) => void;
 
-  /** Throws ConfigError. */
   constructor(settings: RecordSettings, clock: Clock, changed: (change: RecordChange) => void) {
     const { data, generate, sort } = settings;
     this.#settings = settings;

@@ -1,3 +1,4 @@
+// Sends alerts: compares the status with what was reported, every few seconds or once after a sync.
 import type { Logger } from 'pino';
 import type { AlertsSettings, ChannelSettings } from '../../config/alerts-schema.ts';
 import type { Settings, SourceSettings } from '../../config/settings.ts';
@@ -14,12 +15,8 @@ import type { AlertChannelStatus, SourceStatus, StatusSnapshot } from '../status
 import { type AlertMessage, begunMessage, overMessage, sendMessage } from './message.ts';
 import { alertKey, type AlertState, findConditions, isOpen, planAlerts, reportedRows } from './plan-alerts.ts';
 
-// Sends alerts: compares the status with what was reported, every few seconds or once after a sync.
-
-/** The channels, and the address of the page. */
 interface AlertSettings {
   channels: AlertsSettings;
-  /** Null if it is not known. */
   publicUrl: string | null;
 }
 
@@ -27,7 +24,6 @@ export function alertSettings({ alerts, serve }: Settings): AlertSettings {
   return { channels: alerts, publicUrl: serve.public_url ?? null };
 }
 
-/** A source that alerts may be about. */
 export interface AlertSource {
   name: string;
   /** True while this process is the one that reports its alerts. */
@@ -39,7 +35,6 @@ export interface AlertSource {
 export interface AlertsOptions extends AlertSettings {
   /** The current status, as the page shows it. */
   snapshot: () => Promise<StatusSnapshot>;
-  /** The current sources. */
   sources: () => readonly AlertSource[];
   clock: Clock;
   log: Logger;
@@ -216,10 +211,10 @@ class AlertStore {
   /** Reads the sources that this process leads; of one that cannot be read the last known rows count. Never rejects. */
   async read(): Promise<void> {
     for (const { name, isLeader, use } of this.#options.sources()) {
-      const leads = isLeader();
-      const stored = leads ? await use(({ own }) => readSentAlerts(own, name)).catch(() => null) : [];
+      const isLed = isLeader();
+      const stored = isLed ? await use(({ own }) => readSentAlerts(own, name)).catch(() => null) : [];
       if (stored === null) continue;
-      this.#readSources[leads ? 'add' : 'delete'](name);
+      this.#readSources[isLed ? 'add' : 'delete'](name);
       for (const [key, row] of this.#rows) if (row.source === name) this.#rows.delete(key);
       for (const row of [...stored, ...this.#unwritten]) this.#rows.set(rowKey(row), row);
     }
@@ -230,7 +225,6 @@ class AlertStore {
     return this.#readSources.has(source);
   }
 
-  /** What a channel has reported. */
   rows(channel: string): SentAlert[] {
     return [...this.#rows.values()].filter((row) => row.channel === channel);
   }

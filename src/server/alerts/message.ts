@@ -1,3 +1,4 @@
+// The text of an alert message, and sending it by POST, Slack or mail.
 import { EnvHttpProxyAgent, request } from 'undici';
 import {
   ALERT_KINDS,
@@ -13,8 +14,6 @@ import { visibleText } from '../../model/visible-text.ts';
 import { unlessAborted } from '../../model/waiting.ts';
 import { countOf, durationText } from '../../observe/figures.ts';
 import type { Condition } from './plan-alerts.ts';
-
-// The text of an alert message, and sending it by POST, Slack or mail.
 
 type ReportedProblem = Omit<Condition, 'count'>;
 
@@ -41,7 +40,6 @@ interface MessageContext {
   now: number;
   /** The page's address; null if it is not known. */
   publicUrl: string | null;
-  /** Removes secrets from a text. */
   scrub: (text: string) => string;
 }
 
@@ -77,7 +75,6 @@ export function overMessage(over: readonly SentAlert[], context: MessageContext)
   return toMessage('over', things, context);
 }
 
-/** The message of `alerts test`. */
 export function testMessage(channel: string, now: number, url: string | null): AlertMessage {
   const at = new Date(now).toISOString();
   const title = `content-sync: test of the alerts to ${channel}`;

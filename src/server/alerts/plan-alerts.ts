@@ -1,11 +1,10 @@
+// Decides what an alert channel reports: the conditions in a status, and which of them are new, repeated or over.
 import { ALERT_KINDS, type AlertKind, type ChannelSettings } from '../../config/alerts-schema.ts';
 import type { SentAlert } from '../../database/state/server-state.ts';
 import { formatColumnChange } from '../../model/table.ts';
 import { endedStatus, isOfFiles } from '../../sync/report.ts';
 import { findProblems } from '../status/attention.ts';
 import type { PastRun, SourceStatus, StatusSnapshot } from '../status/snapshot.ts';
-
-// Decides what an alert channel reports: the conditions in a status, and which of them are new, repeated or over.
 
 /** Something that a channel may report; times in epoch milliseconds. */
 export interface Condition {
@@ -15,9 +14,7 @@ export interface Condition {
   since: number;
   /** The problem, as one sentence without the name of the resource. */
   what: string;
-  /** The remedy. */
   next: string | null;
-  /** The command that does it. */
   command: string | null;
   /** A message groups conditions with the same kind and cause. */
   cause: string;
@@ -109,7 +106,6 @@ export interface AlertsInput {
   channel: string;
   settings: ChannelSettings;
   state: AlertState;
-  /** What this channel has reported. */
   reported: readonly SentAlert[];
   /** When each change that is not reported yet was first seen, by `alertKey`; epoch milliseconds. */
   pending: ReadonlyMap<string, number>;

@@ -19,7 +19,6 @@ import { type DrainUser, SourceDrain } from './source-drain.ts';
 
 interface OpenApp extends AsyncDisposable {
   app: App;
-  /** Null if no webhooks are received. */
   inbox: Inbox | null;
 }
 
@@ -54,7 +53,6 @@ const RETRIES_INTERVAL_MS = 2_000;
 /** Requested syncs are in progress until they end, and must not block a pause. */
 const MAX_CONTROLS = 1_000;
 
-/** A source that this process serves. */
 interface JoinedSource extends WatchedSource {
   uses: Set<Promise<unknown>>;
 }
@@ -65,7 +63,6 @@ export class ClusterWork {
   /** Opening takes many queries: a few in parallel leave connections for the others. */
   readonly opening = new PQueue({ concurrency: MAX_OPENING });
   readonly #options: ClusterWorkOptions;
-  /** Called with temporary errors. */
   readonly #failed: (error: unknown) => void;
   /** By their names in the queue, as are all maps below. */
   readonly #joined = new Map<string, JoinedSource>();
@@ -109,7 +106,6 @@ export class ClusterWork {
     return [...this.#joined.keys()];
   }
 
-  /** Starts to serve a source. */
   join(watched: WatchedSource): void {
     this.#joined.set(queueName(watched.source.warehouse), { ...watched, uses: new Set() });
   }
@@ -233,7 +229,9 @@ export class ClusterWork {
   #drain({ source }: ItemOf<'drain'>, signal: AbortSignal): Promise<ItemEnd<null>> {
     return this.#whileJoined(source, signal, async () => {
       await this.#use(source, (open) =>
-        this.#whileDraining(source, open, { all: true }, async (drain) => drain?.quiet(DRAIN_LINGER_MS, signal)),
+        this.#whileDraining(source, open, { all: true }, async (drain) =>
+          drain?.waitUntilIdle(DRAIN_LINGER_MS, signal),
+        ),
       );
       return { is: 'done', result: null };
     });
@@ -286,11 +284,11 @@ export class ClusterWork {
     const parts = { ...joined, clock, secrets, app, inbox, queue: this.queue };
     const drain = this.#drains.get(name) ?? new SourceDrain(parts);
     this.#drains.set(name, drain);
-    drain.enter(user);
+    drain.addUser(user);
     try {
       return await work(drain);
     } finally {
-      const isLast = drain.leave(user);
+      const isLast = drain.removeUser(user);
       if (isLast) this.#drains.delete(name);
       const until = this.#stopping.signal;
       const end = async (): Promise<void> => {

@@ -33,7 +33,6 @@ export class Cluster {
     await waitAtMost(this.#options.clock, READY_MS, Promise.all(opened));
   }
 
-  /** Starts to serve one more source. */
   join(watched: WatchedSource): void {
     const id = databaseId(watched.source);
     const work = this.#works.get(id) ?? new ClusterWork({ ...this.#options, address: watched.source.warehouse });

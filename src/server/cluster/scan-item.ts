@@ -118,7 +118,6 @@ export async function performScan(
   }
 }
 
-/** The result of a sync that did not begin. */
 export function failedWith(error: unknown, secrets: readonly string[]): ScanItemResult {
   return { error: errorReport(error, (text) => scrubOwn(text, secrets)) };
 }

@@ -38,13 +38,12 @@ const LAST_CHECK_MS = 1_500;
  */
 export class SourceDrain {
   readonly #options: SourceDrainOptions;
-  /** The source's name in the queue. */
   readonly #name: string;
   readonly #users = new Set<DrainUser>();
   /** Ends the waiting for syncs. */
   readonly #stop = new AbortController();
   /** Ends the fetches in progress, some seconds later. */
-  readonly #cut = new AbortController();
+  readonly #fetches = new AbortController();
   /** Resources that another process is about to sync. */
   #yielded: ReadonlySet<string> = new Set();
   readonly #drain: Drain | null;
@@ -58,7 +57,7 @@ export class SourceDrain {
     this.#name = name;
     this.#drain = startDrain({
       ...options,
-      signal: this.#cut.signal,
+      signal: this.#fetches.signal,
       pauses: new KnownPauses(app.warehouse, clock),
       scan: (resource, command) =>
         scanToSuccess(queue, { kind: 'walk', source: name, resource, command }, clock, signal),
@@ -84,13 +83,13 @@ export class SourceDrain {
     return [...this.#users].some((user) => 'all' in user);
   }
 
-  enter(user: DrainUser): void {
+  addUser(user: DrainUser): void {
     this.#users.add(user);
     this.#drain?.wake();
   }
 
   /** Returns true if it was the last user. */
-  leave(user: DrainUser): boolean {
+  removeUser(user: DrainUser): boolean {
     this.#users.delete(user);
     return this.#users.size === 0;
   }
@@ -104,7 +103,7 @@ export class SourceDrain {
   }
 
   /** Resolves once there has been nothing to do for `ms`; rejects with the signal's reason. */
-  async quiet(ms: number, signal: AbortSignal): Promise<void> {
+  async waitUntilIdle(ms: number, signal: AbortSignal): Promise<void> {
     const { clock } = this.#options;
     for (let since = clock.monotonic(); clock.monotonic() - since < ms;) {
       await clock.sleep(CHECK_INTERVAL_MS, signal);
@@ -117,7 +116,7 @@ export class SourceDrain {
     const reason = new SyncError('interrupted', 'the drain is ending', { recovery: 'stop' });
     this.#stop.abort(reason);
     await Promise.all([this.#drain?.stop(), this.#yielding]);
-    this.#cut.abort(reason);
+    this.#fetches.abort(reason);
   }
 
   /** Queues another drain item if a delivery was stored while this drain was ending. */

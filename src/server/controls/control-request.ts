@@ -17,8 +17,6 @@ export const controlRequestSchema = z.discriminatedUnion('action', [
 ]);
 
 export type ControlRequest = z.output<typeof controlRequestSchema>;
-export type ControlAction = ControlRequest['action'];
-export type RequestOf<Action extends ControlAction> = Extract<ControlRequest, { action: Action }>;
 
 /** The body of `POST /control`, as commands send it. */
 export const controlBodySchema = z.strictObject({
@@ -31,7 +29,6 @@ export const controlBodySchema = z.strictObject({
 
 /** The caller, for the audit log. */
 export interface ControlOrigin {
-  /** How the request came. */
   via: 'command' | 'database';
   /** The user and process of the command; null if that is not known. */
   by: string | null;

@@ -11,7 +11,7 @@ import { countOf, formatAge } from '../../observe/figures.ts';
 import type { RunReport } from '../../sync/report.ts';
 import type { Scheduler } from '../schedule/scheduler.ts';
 import type { SourceSupervisor } from '../source-supervisor.ts';
-import { type Control, type ControlAnswer, type ControlOrigin, type ControlRequest, type ControlResult, done, failed, originText, refused, type RequestOf } from './control-request.ts';
+import { type Control, type ControlAnswer, type ControlOrigin, type ControlRequest, type ControlResult, done, failed, originText, refused } from './control-request.ts';
 import { hurryDeliveries } from './replay-deliveries.ts';
 import { forwardToLeader } from './serve-connection.ts';
 import { syncTogether } from './sync-together.ts';
@@ -49,22 +49,18 @@ async function begin(options: ControlsOptions, request: ControlRequest, origin: 
   }
   const { source } = supervisor;
   // Only the leader can do these. A request from the database was already passed on to the leader.
-  const needsLeader = request.action === 'sync' || request.action === 'retry';
+  const { action, resource } = request;
+  const needsLeader = action === 'sync' || action === 'retry';
   if (needsLeader && !supervisor.isLeader && origin.via !== 'database') {
     const elsewhere = forwardToLeader(source.warehouse, options.clock);
     if (elsewhere !== null) return elsewhere(request, origin);
   }
-  const resources = chooseResources(source, 'resource' in request ? request.resource : undefined);
+  const resources = chooseResources(source, resource);
   const warehouse = await openWarehouse(source.warehouse, options.clock);
   try {
-    const parts: ControlParts = {
-      supervisor,
-      warehouse,
-      clock: options.clock,
-      resources,
-      what: describe(source, request),
-    };
-    if (request.action === 'sync') return await beginSync(parts, request);
+    const what = resource === undefined ? source.name : `${source.name} ${resource}`;
+    const parts: ControlParts = { supervisor, warehouse, clock: options.clock, resources, what };
+    if (request.action === 'sync') return await beginSync(parts, request.mode);
     return { answer: await carryOut(parts, request, origin), report: null };
   } finally {
     await warehouse.close();
@@ -76,14 +72,9 @@ interface ControlParts {
   /** Opened for this request: the source itself may be closed or busy. */
   warehouse: Warehouse;
   clock: Clock;
-  /** The requested resources. */
   resources: readonly string[];
   /** `blog`, or `blog content`. */
   what: string;
-}
-
-function describe({ name }: SourceSettings, request: ControlRequest): string {
-  return 'resource' in request && request.resource !== undefined ? `${name} ${request.resource}` : name;
 }
 
 /** Throws `SyncError('unknown_resource')`. */
@@ -119,12 +110,12 @@ async function carryOut(
       return done(`${what}: resumed (${paused.join(', ')})`);
     }
     default:
-      return retry(parts, request);
+      return retry(parts, request.now === true);
   }
 }
 
 /** The answer if one of the resources is paused, else null. */
-function whilePaused({ supervisor, clock, resources }: ControlParts, pauses: ReadonlyMap<string, Pause>) {
+function refuseIfPaused({ supervisor, clock, resources }: ControlParts, pauses: ReadonlyMap<string, Pause>) {
   const { name } = supervisor.source;
   const paused = resources.find((resource) => pauses.has(resource));
   const pause = pauses.get(paused ?? '');
@@ -133,10 +124,9 @@ function whilePaused({ supervisor, clock, resources }: ControlParts, pauses: Rea
   return refused('paused', message, `content-sync resume --source ${name} ${paused}`);
 }
 
-async function retry(parts: ControlParts, request: RequestOf<'retry'>): Promise<ControlAnswer> {
+async function retry(parts: ControlParts, now: boolean): Promise<ControlAnswer> {
   const { supervisor, warehouse, clock, resources, what } = parts;
-  const now = request.now === true;
-  const refusal = whilePaused(parts, await readPauses(warehouse.own));
+  const refusal = refuseIfPaused(parts, await readPauses(warehouse.own));
   if (refusal !== null) return refusal;
   const failed: string[] = [];
   for (const resource of resources) {
@@ -162,11 +152,11 @@ const OPENING_TIMEOUT_MS = 15_000;
 const CHECK_INTERVAL_MS = 100;
 
 /** Begins syncs of resources, whatever is due. Throws what the warehouse throws. */
-async function beginSync(parts: ControlParts, { mode }: RequestOf<'sync'>): Promise<ControlResult> {
+async function beginSync(parts: ControlParts, mode: 'incremental' | 'full'): Promise<ControlResult> {
   const { supervisor, warehouse, clock, what } = parts;
   const pauses = await readPauses(warehouse.own);
   const resources = parts.resources.filter((resource) => !pauses.has(resource));
-  const refusal = whilePaused(parts, pauses);
+  const refusal = refuseIfPaused(parts, pauses);
   if (refusal !== null && resources.length === 0) return { answer: refusal, report: null };
   const scheduler = await whenOpen(supervisor, clock);
   if (scheduler === null) {

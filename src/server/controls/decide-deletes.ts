@@ -9,7 +9,6 @@ import type { OwnTables, DeleteCandidateRow } from '../../database/own-tables.ts
 import type { Warehouse } from '../../database/warehouse.ts';
 import type { Kysely } from 'kysely';
 
-/** A delete that waits for a decision or for the next run. */
 export interface WaitingDelete {
   resource: string;
   /** Of the record; for a window of reports its first day. */

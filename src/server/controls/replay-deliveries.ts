@@ -55,7 +55,6 @@ export function hurryDeliveries(warehouse: string, clock: Clock, resources: read
   });
 }
 
-/** For users. */
 export function replayedText(count: number): string {
   if (count === 0) return 'nothing to replay';
   return `${countText(count)} waiting again; a running \`serve\` processes them within seconds, else the next one does`;

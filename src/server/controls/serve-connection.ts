@@ -15,7 +15,6 @@ import { type Control, type ControlAnswer, type controlBodySchema, type ControlR
 
 // Sends control requests to a running `serve`: through its local socket, or through the queue in a shared database.
 
-/** A running `serve`. */
 export interface ServeConnection {
   /**
    * Sends a request. If the signal is aborted, this and the report reject with its reason, and the syncs continue. Both
@@ -125,10 +124,8 @@ function serveVersion(): SyncError {
 }
 
 interface LeaderAddress {
-  /** The warehouse of the source. */
   warehouse: string;
   clock: Clock;
-  /** The caller. */
   by: string | null;
 }
 

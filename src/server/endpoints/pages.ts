@@ -1,9 +1,10 @@
+// The HTTP endpoints of the status page, /status.json, /metrics, /readyz and the control socket.
 import { randomBytes } from 'node:crypto';
 import { type Context, Hono } from 'hono';
 import { compress } from 'hono/compress';
 import type { Control } from '../controls/control-request.ts';
 import { renderStatusPage } from '../page/overview.ts';
-import { pagePathOf } from '../page/page-frame.ts';
+import { parsePagePath } from '../page/page-frame.ts';
 import { renderRefusedPage, renderRunPage, renderSourcePage } from '../page/source-page.ts';
 import { attentionOf, headlineOf } from '../status/attention.ts';
 import type { Readiness } from '../status/collect.ts';
@@ -12,8 +13,6 @@ import type { DetailsQuery, SourceDetails } from '../status/source-details.ts';
 import { answerCommand, CONTROL_PATH } from './answer-command.ts';
 import { type AccessCheck, CHALLENGE, type PageAccess } from './page-access.ts';
 import { jsonResponse, textResponse } from './responses.ts';
-
-// The HTTP endpoints of the status page, /status.json, /metrics, /readyz and the control socket.
 
 export interface WorkerPagesOptions {
   ready: () => Promise<Readiness>;
@@ -27,13 +26,11 @@ export interface WorkerPagesOptions {
 export interface PagesOptions extends WorkerPagesOptions {
   snapshot: () => Promise<StatusSnapshot>;
   details: (query: DetailsQuery) => Promise<SourceDetails | null>;
-  /** Executes commands of the control socket. */
   control: Control;
 }
 
 /** What the HTTP server passes along with a request. */
 export interface PageBindings {
-  /** Address of the client. */
   client: string;
   /** Reads a command; null if it is too long. Only on the control socket, whose clients may see and do everything. */
   readCommand?: () => Promise<string | null>;
@@ -62,13 +59,12 @@ const DEFAULT_HEADERS = {
   'cross-origin-resource-policy': 'same-origin',
 } as const;
 
-/** The pages of `serve`. */
 export function createPages(options: PagesOptions): Pages {
   const app = createApp(options);
   const guarded = guardBy(options.access);
   app.get('/', guarded(sourcePage(options)));
   // An invalid path is answered alike to everybody.
-  app.get('/sources/*', async ({ req }, next) => (pagePathOf(req.path) === null ? noSuchPage() : await next()));
+  app.get('/sources/*', async ({ req }, next) => (parsePagePath(req.path) === null ? noSuchPage() : await next()));
   app.get('/sources/*', guarded(sourcePage(options)));
   app.get('/status.json', guarded(statusJson(options)));
   app.post(CONTROL_PATH, async ({ env }) =>
@@ -134,7 +130,6 @@ function askForPassword(): Response {
   return textResponse(401, 'Name and password, please.', { 'www-authenticate': CHALLENGE });
 }
 
-/** A page about sources. */
 function sourcePage(options: PagesOptions): PageHandler {
   return async ({ req }) => {
     const nonce = randomBytes(18).toString('base64');
@@ -153,7 +148,7 @@ function sourcePage(options: PagesOptions): PageHandler {
 
 /** Null if there is no such source, resource or run. */
 async function renderPage(options: PagesOptions, address: string, nonce: string): Promise<string | null> {
-  const path = pagePathOf(address);
+  const path = parsePagePath(address);
   if (path === null) return null;
   const snapshot = await options.snapshot();
   if (path.page === 'overview') return renderStatusPage(snapshot, nonce);

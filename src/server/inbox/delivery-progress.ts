@@ -1,10 +1,9 @@
+// The progress of one delivery in memory, its errors and retries, and the row that is stored in the end.
 import type { DeliveryRow, DeliveryUpdate } from '../../database/inbox.ts';
 import { backoffDelay, type BackoffLimits } from '../../http/request-loop.ts';
 import { DeferredError, messageOf, SyncError } from '../../model/errors.ts';
 import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
 import type { EventTarget } from './read-delivery.ts';
-
-// The progress of one delivery in memory, its errors and retries, and the row that is stored in the end.
 
 /** How far one delivery is processed. Its body is not kept in memory. */
 export interface DeliveryProgress {
@@ -33,7 +32,6 @@ export interface PendingTarget {
   addedAt: number;
 }
 
-/** Why a target was not served. */
 export interface DeliveryFailure {
   /**
    * `record`: caused by this record or by the profile; it is retried a limited number of times. `passing`: caused by the
@@ -101,7 +99,6 @@ export function startDelivery(
   return { ...counts, found, failure: null, isForgotten: false, remark: null };
 }
 
-/** How often and how long a delivery is tried. */
 interface RetryLimits {
   /** Failed attempts caused by the record before its delivery is dead. */
   attempts: number;

@@ -1,3 +1,4 @@
+// The inbox worker ("drain"): turns stored webhook deliveries into rows by fetching each record that they name.
 import PQueue from 'p-queue';
 import type { DeliveryRow, DeliveryUpdate, Inbox } from '../../database/inbox.ts';
 import type { Clock } from '../../model/clock.ts';
@@ -19,8 +20,6 @@ import {
 import { type KeyedWork, PacedWork } from './paced-work.ts';
 import { type DeliveryContent, type EventRules, readDelivery } from './read-delivery.ts';
 import { readRecord, type RecordReading, type Refetch } from './record-reading.ts';
-
-// The inbox worker ("drain"): turns stored webhook deliveries into rows by fetching each record that they name.
 
 /** `scanned`: served by a scan of the resource. `deferred`: tried again later. */
 export type DrainOutcome = RefetchOutcome | 'scanned' | 'ignored' | 'dead' | 'deferred';
@@ -80,12 +79,12 @@ const STOP_TIMEOUT_MS = 5_000;
 const STORE_PAUSE_MS = 20;
 const STORE_RETRY_MS = 2_000;
 const POLL_MS = 2_000;
-/** With more deliveries in progress than this, which a full look reads again, full looks are rarer. */
+/** With more deliveries in progress than this, which a full read would fetch again, full reads are rarer. */
 const BUSY_COUNT = 2_000;
 const BUSY_POLL_MS = 30_000;
 const ROWS_PER_READ = 500;
 const MAX_STORED_AT_ONCE = 1_000;
-/** Deliveries that are another process's are looked at again after this time. */
+/** Deliveries that are another process's are read again after this time. */
 const SKIPPED_RETRY_MS = 5_000;
 
 const STALE_FAILURE: DeliveryFailure = {
@@ -115,8 +114,8 @@ export class Drain {
   /** Reads and writes the inbox one after the other, so that no read finds what is being stored. */
   readonly #inboxWork = new PQueue({ concurrency: 1 });
   #unstored: DeliveryUpdate[] = [];
-  #wantedLook: 'all' | 'new' | null = null;
-  #lastFullLookAt = -Infinity;
+  #wantedRead: 'all' | 'new' | null = null;
+  #lastFullReadAt = -Infinity;
   /** Highest `seq` that was read. */
   #lastSeq = 0;
 
@@ -147,8 +146,8 @@ export class Drain {
     void repeatUntilAborted({ clock, everyMs: pollMs, signal }, () => {
       this.#releaseSkipped(clock.now());
       this.#reads.prune();
-      const isBusy = this.#deliveries.size > BUSY_COUNT && clock.monotonic() - this.#lastFullLookAt < BUSY_POLL_MS;
-      this.#requestLook(isBusy ? 'new' : 'all');
+      const isBusy = this.#deliveries.size > BUSY_COUNT && clock.monotonic() - this.#lastFullReadAt < BUSY_POLL_MS;
+      this.#requestRead(isBusy ? 'new' : 'all');
     });
   }
 
@@ -157,9 +156,8 @@ export class Drain {
     return this.#stopping.signal;
   }
 
-  /** Called when new deliveries are in the inbox. */
   wake(): void {
-    this.#requestLook('new');
+    this.#requestRead('new');
   }
 
   /** Ends all waits after errors, and reads all waiting deliveries. */
@@ -167,7 +165,7 @@ export class Drain {
     this.#reads.retry();
     this.#scans.retry();
     this.#releaseSkipped(Infinity);
-    this.#requestLook('all');
+    this.#requestRead('all');
   }
 
   /** The number of deliveries in memory, and of those that are skipped, for another process or during a pause. */
@@ -186,20 +184,20 @@ export class Drain {
     );
   }
 
-  /** Requests a look through all waiting deliveries, or only through those that have not been read. */
-  #requestLook(wanted: 'all' | 'new'): void {
+  /** Requests to read all waiting deliveries, or only new ones. */
+  #requestRead(wanted: 'all' | 'new'): void {
     if (this.#stopping.signal.aborted) return;
-    const isQueued = this.#wantedLook !== null;
-    if (this.#wantedLook !== 'all') this.#wantedLook = wanted;
-    if (!isQueued) void this.#inboxWork.add(() => this.#look());
+    const isQueued = this.#wantedRead !== null;
+    if (this.#wantedRead !== 'all') this.#wantedRead = wanted;
+    if (!isQueued) void this.#inboxWork.add(() => this.#readWaiting());
   }
 
   /** Reads waiting deliveries and starts them, until none is left or the memory limit is reached. */
-  async #look(): Promise<void> {
+  async #readWaiting(): Promise<void> {
     const { inbox, clock, watcher } = this.#options;
-    const isFull = this.#wantedLook === 'all';
-    this.#wantedLook = null;
-    if (isFull) this.#lastFullLookAt = clock.monotonic();
+    const isFull = this.#wantedRead === 'all';
+    this.#wantedRead = null;
+    if (isFull) this.#lastFullReadAt = clock.monotonic();
     try {
       for (let after = isFull ? 0 : this.#lastSeq; this.#capacity() > 0 && !this.#stopping.signal.aborted;) {
         const rows = await inbox.waiting(after, timestampText(clock.now()), ROWS_PER_READ);
@@ -327,7 +325,7 @@ export class Drain {
     if (row.state !== 'done') this.#report(row.resource, row.state === 'dead' ? 'dead' : 'deferred', [delivery]);
   }
 
-  /** The next look reads those again that were skipped until `now`, if they still wait. */
+  /** Forgets deliveries that were skipped until `now`, so that they are read again if they still wait. */
   #releaseSkipped(now: number): void {
     for (const [seq, until] of this.#skipped) {
       if (until > now) continue;
@@ -355,7 +353,7 @@ export class Drain {
         const wasFull = this.#capacity() <= 0;
         for (const { seq } of rows) this.#deliveries.delete(seq);
         this.#unstored = this.#unstored.slice(rows.length);
-        if (wasFull) this.#requestLook('new');
+        if (wasFull) this.#requestRead('new');
       } catch (error) {
         if (signal.aborted) return;
         watcher.failed(error, null);

@@ -75,7 +75,6 @@ export class PacedWork<Outcome> {
     if (!entry.isActive) void this.#serve(state, entry);
   }
 
-  /** Ends the pauses of all resources. */
   retry(): void {
     for (const state of this.#states.values()) state.pause = null;
   }
@@ -88,7 +87,6 @@ export class PacedWork<Outcome> {
     }
   }
 
-  /** Resolves when no work is in progress. */
   async idle(): Promise<void> {
     await Promise.all([...this.#states.values()].map(({ queue }) => queue.onIdle()));
   }

@@ -34,15 +34,15 @@ export async function readRecord(
   let stale: readonly PendingTarget[] = [];
   const outcome = await refetch(work.resource, work.key, (requestedAt, updated) => {
     for (const later of work.waiting.splice(0)) (later.addedAt < requestedAt ? served : work.waiting).push(later);
-    const judged = judgeReading(served, { requestedAt, updated }, maxAttempts);
-    stale = judged.stale;
-    return judged.expected;
+    const comparison = compareWithEvents(served, { requestedAt, updated }, maxAttempts);
+    stale = comparison.stale;
+    return comparison.expected;
   });
   return { outcome, stale };
 }
 
 /** Compares the record with the time of each event separately, so that none delays another one. */
-function judgeReading(
+function compareWithEvents(
   served: readonly PendingTarget[],
   { requestedAt, updated }: { requestedAt: number; updated: number | null },
   maxAttempts: number,

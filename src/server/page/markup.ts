@@ -1,10 +1,9 @@
+// Building blocks of the pages: escaped HTML templates, times, icons, tables.
 import { html } from 'hono/html';
 import { visibleText } from '../../model/visible-text.ts';
 import { durationText, formatAge, formatTimestamp, formatTimeUntil } from '../../observe/figures.ts';
 import type { Problem } from '../source-activity.ts';
 import type { Severity } from '../status/attention.ts';
-
-// Building blocks of the pages: escaped HTML templates, times, icons, tables.
 
 /** HTML in which texts are escaped and invisible characters are made visible. */
 export type Markup = Exclude<ReturnType<typeof html>, Promise<unknown>>;
@@ -75,7 +74,6 @@ export function tabIcon(tone: PageTone): string {
   return `data:image/svg+xml,${encodeURIComponent(svg)}`;
 }
 
-/** An error with its hint. */
 export function problemNote(what: TextPart, { code, hint }: Problem): Markup {
   return markup`<p class="problem">${icon('down')}<span>${what} <code>${code}</code>${hintLine(hint)}</span></p>`;
 }
@@ -112,7 +110,6 @@ export function dataTable({ id, label, kind = '', columns, rows }: DataTable): M
 <tbody>${body}</tbody></table></div>`;
 }
 
-/** Renders the title of a column. */
 export function columnHead([title, kind = '', note]: readonly [title: string, kind?: string, note?: string]): Markup {
   return markup`<th scope="col" class="${kind === 'number' ? kind : ''}"${note === undefined ? null : markup` title="${note}"`}>${title}</th>`;
 }
@@ -126,7 +123,6 @@ export function countCell(count: number, text: string): TableCell {
   return count === 0 ? markup`<span class="quiet">${text}</span>` : text;
 }
 
-/** Joins the parts with dots. */
-export function listed(parts: readonly (Markup | string)[]): Markup {
+export function joinWithDots(parts: readonly (Markup | string)[]): Markup {
   return markup`${parts.map((part, at) => (at === 0 ? markup`${part}` : markup` · ${part}`))}`;
 }

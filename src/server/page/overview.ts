@@ -3,7 +3,7 @@ import { countOf, countText, NONE } from '../../observe/figures.ts';
 import { attentionOf, headlineOf, type Attention } from '../status/attention.ts';
 import type { SourceStatus, StatusSnapshot } from '../status/snapshot.ts';
 import { columnHead, timeAs, icon, markup, type Markup, type PageTone } from './markup.ts';
-import { framed, sectionView } from './page-frame.ts';
+import { renderInFrame, sectionView } from './page-frame.ts';
 import { resultOf } from './resources.ts';
 import { attentionList, groupFindings, refusedSection, sourceSection, summary } from './source-section.ts';
 
@@ -23,7 +23,7 @@ export function renderStatusPage(snapshot: StatusSnapshot, nonce: string): strin
   const content = markup`${summary(headline)}
 ${findingList(found, count, isFew)}
 ${isFew ? fewSources(snapshot) : sourceTable(snapshot, found)}`;
-  return framed(frame, nonce, content);
+  return renderInFrame(frame, nonce, content);
 }
 
 function findingList(found: readonly Attention[], sources: number, isFew: boolean): Markup | null {

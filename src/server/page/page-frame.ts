@@ -6,7 +6,6 @@ import { markup, type Markup, type PageTone, tabIcon, timeAs } from './markup.ts
 import { REFRESH_SCRIPT, RELOAD_SECONDS } from './script.ts';
 import { STYLESHEET } from './stylesheet.ts';
 
-/** A page by its path. */
 export type PagePath =
   | { page: 'overview' }
   | { page: 'source'; source: string }
@@ -20,7 +19,7 @@ const RUN_ID = /^\d{8}T\d{6}Z-[0-9a-f]{1,16}$/;
  * Parses a path without its query: `/`, `/sources/<name>`, `/sources/<name>/<resource>`, `/sources/<name>/runs/<id>`.
  * Null for everything else, also for escapes: names contain no characters that need one.
  */
-export function pagePathOf(path: string): PagePath | null {
+export function parsePagePath(path: string): PagePath | null {
   if (path === '/') return { page: 'overview' };
   const [empty, sources, source = '', resource, run, ...more] = path.split('/');
   if (empty !== '' || sources !== 'sources' || more.length > 0 || !SOURCE_NAME.test(source)) return null;
@@ -65,7 +64,7 @@ interface Frame {
  * Renders a page with header, footer and the script that keeps it up to date. It loads nothing else; `nonce` is that of
  * its Content-Security-Policy.
  */
-export function framed(frame: Frame, nonce: string, content: Markup): string {
+export function renderInFrame(frame: Frame, nonce: string, content: Markup): string {
   const { title, tone, path, trail, snapshot } = frame;
   const { at, started_at, stopping, version } = snapshot;
   const [tab, root, iso] = [tabIcon(tone), rootOf(path), new Date(at).toISOString()];

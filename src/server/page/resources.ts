@@ -124,7 +124,6 @@ const STATUS_TONES: Readonly<Record<PastRun['status'], PageTone>> = {
   running: 'quiet',
 };
 
-/** A run's status as an icon and a word. */
 export function runStatus(status: PastRun['status']): Markup {
   const tone = STATUS_TONES[status];
   return markup`<span class="state ${tone}">${icon(tone)}${status}</span>`;
@@ -138,7 +137,6 @@ function lastRun(runs: readonly PastRun[], runsHref: string, now: number): Marku
   return markup`${runStatus(run.status)} <span class="when">${when}${took}</span> <span class="sub">${resultOf(run)}</span>`;
 }
 
-/** Describes the changes of a run, or its error. */
 export function resultOf({ error, inserted, updated, deleted }: PastRun): Markup {
   if (error !== null) return markup`<code>${error.code}</code>`;
   const changes = [
@@ -150,7 +148,6 @@ export function resultOf({ error, inserted, updated, deleted }: PastRun): Markup
   return markup`${texts.length === 0 ? 'no change' : texts.join(' · ')}`;
 }
 
-/** Runs in the table of a source. */
 const MAX_RUNS = 12;
 
 const COUNTS = [
@@ -165,7 +162,6 @@ const COUNTS = [
   ['429', 'limited'],
 ] as const;
 
-/** The latest runs of all resources of a source. */
 export function runTable({ source, resources }: SourceStatus, view: SectionView): Markup {
   const runs = resources.flatMap((resource) => resource.runs).toSorted((a, b) => b.started_at - a.started_at);
   return runsTable(source, runs.slice(0, MAX_RUNS), view);
@@ -193,7 +189,6 @@ function runCells(run: PastRun, href: string, now: number) {
   ];
 }
 
-/** Why a run failed. */
 function errorRow({ error }: PastRun): Markup[] {
   if (error === null) return [];
   const text = markup`<code>${error.code}</code> ${error.message}${hintLine(error.hint)}`;

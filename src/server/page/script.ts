@@ -1,3 +1,5 @@
+// The JavaScript of the pages, which refreshes them in the browser.
+
 /** Seconds between two refreshes of a visible page. */
 const REFRESH_SECONDS = 5;
 /** Seconds between two refreshes without JavaScript, each of the whole page. */

@@ -1,3 +1,4 @@
+// The pages of one source, one resource, one run, and of a source whose settings cannot be used.
 import type { RunDetails } from '../../database/state/runs.ts';
 import { formatColumnChange } from '../../model/table.ts';
 import { countText, formatBytes, NONE } from '../../observe/figures.ts';
@@ -8,18 +9,16 @@ import {
   countCell,
   dataTable,
   icon,
-  listed,
+  joinWithDots,
   markup,
   type Markup,
   type PageTone,
   problemNote,
   timeAs,
 } from './markup.ts';
-import { framed, panel, sectionView, type SectionView } from './page-frame.ts';
+import { panel, renderInFrame, sectionView, type SectionView } from './page-frame.ts';
 import { resourceTable, runsTable, runStatus } from './resources.ts';
-import { attentionList, heldDeletes, refusedSection, sectionOf, summary } from './source-section.ts';
-
-// The pages of one source, one resource, one run, and of a source whose settings cannot be used.
+import { attentionList, heldDeletes, refusedSection, renderSection, summary } from './source-section.ts';
 
 /** Renders the page of a source, or of one of its resources. */
 export function renderSourcePage(
@@ -35,9 +34,9 @@ export function renderSourcePage(
   const path = ['sources', ...trail].map(encodeURIComponent).join('/');
   const view = sectionView(snapshot, path);
   const content = markup`${attentionOn(only, view, resource === null)}
-${resource === null ? sectionOf(source, view, heldDeletes(source, view)) : resourceSection(shown, resource, view)}
+${resource === null ? renderSection(source, view, heldDeletes(source, view)) : resourceSection(shown, resource, view)}
 ${detailPanels(shown, details, view)}`;
-  return framed(frameOf(only, path, trail), nonce, content);
+  return renderInFrame(frameOf(only, path, trail), nonce, content);
 }
 
 function resourceSection(shown: SourceStatus, status: ResourceStatus, view: SectionView): Markup {
@@ -57,7 +56,7 @@ export function renderRunPage(
   const content = problem === null ? run.map(runPanel) : panel('unread', 'Run', unreadNote(problem));
   const path = `sources/${encodeURIComponent(name)}/runs/${id}`;
   const title = `${name} / run ${id} · content-sync`;
-  return framed({ title, tone: 'quiet', path, trail: [name, `run ${id}`], snapshot }, nonce, markup`${content}`);
+  return renderInFrame({ title, tone: 'quiet', path, trail: [name, `run ${id}`], snapshot }, nonce, markup`${content}`);
 }
 
 function runPanel(part: RunDetails): Markup {
@@ -74,7 +73,7 @@ function runPanel(part: RunDetails): Markup {
 export function renderRefusedPage(snapshot: StatusSnapshot, name: string, nonce: string): string {
   const only = { ...snapshot, sources: [], refused: snapshot.refused.filter(({ source }) => source === name) };
   const content = markup`${summary(headlineOf(only, attentionOf(only)))}${only.refused.map(refusedSection)}`;
-  return framed(frameOf(only, `sources/${encodeURIComponent(name)}`, [name]), nonce, content);
+  return renderInFrame(frameOf(only, `sources/${encodeURIComponent(name)}`, [name]), nonce, content);
 }
 
 function frameOf(only: StatusSnapshot, path: string, trail: readonly string[]) {
@@ -175,7 +174,7 @@ function refusedCounts({ refused_by }: WebhookStatus): Markup {
 }
 
 function reasonOf({ reason, attempts, due_at, repeats }: DeliveryDetails, now: number): Markup {
-  return listed([
+  return joinWithDots([
     ...(reason === null ? [] : [reason]),
     ...(attempts > 1 ? [`attempt ${attempts}`] : []),
     ...(due_at !== null && due_at > now ? [markup`again ${timeAs('in', due_at, now)}`] : []),

@@ -1,3 +1,4 @@
+// Sections of the pages about one source: what needs attention, facts, held deletes, traffic.
 import {
   countOf,
   countText,
@@ -9,13 +10,10 @@ import {
 } from '../../observe/figures.ts';
 import type { Attention, Headline } from '../status/attention.ts';
 import type { RefusedStatus, SourceStatus, WebhookStatus } from '../status/snapshot.ts';
-import { hintLine, icon, listed, markup, type Markup, problemNote, timeAs } from './markup.ts';
+import { hintLine, icon, joinWithDots, markup, type Markup, problemNote, timeAs } from './markup.ts';
 import type { SectionView } from './page-frame.ts';
 import { resourceTable, runTable } from './resources.ts';
 
-// Sections of the pages about one source: what needs attention, facts, held deletes, traffic.
-
-/** The overall state in one line. */
 export function summary({ tone, text }: Headline): Markup {
   const content = markup`${icon(tone)}<h2 id="headline">${text}</h2>`;
   return markup`<section class="summary ${tone}" aria-labelledby="headline">${content}</section>`;
@@ -24,11 +22,11 @@ export function summary({ tone, text }: Headline): Markup {
 /** A source on the overview of a few sources, with its last runs. */
 export function sourceSection(source: SourceStatus, view: SectionView): Markup {
   const runs = markup`<details id="${source.source}-history" open><summary><h3>Last runs</h3></summary>${runTable(source, view)}</details>`;
-  return sectionOf(source, view, markup`${heldDeletes(source, view)}${runs}`);
+  return renderSection(source, view, markup`${heldDeletes(source, view)}${runs}`);
 }
 
 /** A source with its facts, controls, resources and traffic; `more` follows them. */
-export function sectionOf(source: SourceStatus, view: SectionView, more: Markup | null): Markup {
+export function renderSection(source: SourceStatus, view: SectionView, more: Markup | null): Markup {
   const { problem } = source.warehouse;
   const { now, root } = view;
   const name = source.source;
@@ -126,7 +124,7 @@ function trafficFigures(source: SourceStatus, view: SectionView): Markup {
 }
 
 function figure(title: string, value: string, notes: readonly (Markup | string)[]): Markup {
-  return markup`<figure><figcaption><h4>${title}</h4><strong>${value}</strong> <span class="sub">${listed(notes)}</span></figcaption></figure>`;
+  return markup`<figure><figcaption><h4>${title}</h4><strong>${value}</strong> <span class="sub">${joinWithDots(notes)}</span></figcaption></figure>`;
 }
 
 function limitFigure({ limit }: SourceStatus, { now, period }: SectionView): Markup {

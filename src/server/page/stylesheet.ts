@@ -1,4 +1,5 @@
-/** System fonts, tabular numbers, light and dark by the system's setting. */
+// The CSS of the pages.
+
 export const STYLESHEET = `
 :root{color-scheme:light dark;--bg:#f6f7f8;--panel:#fff;--text:#1b1d21;--quiet:#5c626b;--line:#e2e5e9;--field:#858c96;--soft:#f1f3f5;
 --fine:#1a7a48;--look:#8a5a00;--late:#b8430b;--down:#b42318;--main:#2c63c9;--fine-bg:#eef8f2;--look-bg:#fdf6e6;--late-bg:#fdf1ea;--down-bg:#fdeeec}

@@ -1,9 +1,8 @@
+// Bodies of requests: which are accepted, reading them within limits, and the JSON in them.
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { brotliDecompressSync, gunzipSync, inflateSync } from 'node:zlib';
 import type { SignatureScheme } from '../../config/profile/signature-scheme.ts';
 import { echoChallenge } from '../signature/challenges.ts';
-
-// Bodies of requests: which are accepted, reading them within limits, and the JSON in them.
 
 /** A body, or why there is none; its memory counts until it is disposed. The rest of such a request is unread. */
 export interface ReceivedBody extends Disposable {

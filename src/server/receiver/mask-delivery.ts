@@ -55,7 +55,6 @@ function toBuffer(bytes: Uint8Array): Buffer {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }
 
-/** Replaces hidden values. */
 const HIDDEN = '***';
 /** Deeper values are hidden entirely. */
 const MAX_LEVELS = 120;

@@ -3,7 +3,6 @@ import type { WebhookProfile } from '../../config/profile/signature-scheme.ts';
 import type { WebhookSettings } from '../../config/settings.ts';
 import type { Clock } from '../../model/clock.ts';
 
-/** A source that receives webhooks. */
 export interface ReceivedSource {
   name: string;
   /** As `inboxAddress` makes it. */
@@ -16,7 +15,6 @@ export interface ReceivedSource {
   hidden?: readonly string[];
 }
 
-/** An event that the receiver logs. */
 export interface ReceiverNote {
   level: 'info' | 'warn' | 'error';
   event: string;

@@ -1,3 +1,4 @@
+// The inbox of one source as the receiver uses it: stores deliveries in groups, limits their number, removes old ones.
 import type { InboxOptions } from '../../database/database.ts';
 import { openInbox } from '../../database/databases.ts';
 import {
@@ -16,8 +17,6 @@ import type { ReceivedInbox } from '../source-supervisor.ts';
 import { queueDrain, queueName } from '../work-items/work-items.ts';
 import { GroupCommit } from './group-commit.ts';
 import type { ReceivedSource, ReceiverLimits, ReceiverNote } from './setup.ts';
-
-// The inbox of one source as the receiver uses it: stores deliveries in groups, limits their number, removes old ones.
 
 interface SourceInboxOptions {
   source: ReceivedSource;
@@ -110,7 +109,6 @@ export class SourceInbox implements ReceivedInbox {
 
   readonly settle: Inbox['settle'] = async (settlements) => (await this.#opened()).settle(settlements);
 
-  /** Commits what waits, and closes. */
   async close(): Promise<void> {
     this.#stop.abort();
     await Promise.all([this.#commits.idle(), this.#upkeep]);

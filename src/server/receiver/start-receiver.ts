@@ -39,7 +39,7 @@ export interface ReceiverOptions {
 export interface Receiver {
   /** Its address: `http://127.0.0.1:8080`. */
   url: string;
-  inbox(source: string): ReceivedInbox;
+  inbox: (source: string) => ReceivedInbox;
   /** Accepts no new connections, answers open requests, commits their deliveries, and closes everything. */
   close(): Promise<void>;
 }
@@ -104,7 +104,6 @@ export async function startReceiver(options: ReceiverOptions): Promise<Receiver>
   };
 }
 
-/** Throws if no inbox can be opened. */
 async function openInboxes(inboxes: readonly SourceInbox[], clock: Clock): Promise<void> {
   const opening = pMap(inboxes, (inbox) => inbox.open(), { concurrency: OPENED_AT_ONCE });
   await waitAtMost(clock, OPENING_MS, opening);

@@ -1,3 +1,4 @@
+// Handles one webhook request: limits, signature, challenge, masking, storing.
 import type { IncomingMessage } from 'node:http';
 import { eventFieldsOf } from '../../config/profile/signature-scheme.ts';
 import type { InboxEffect, NewDelivery } from '../../database/inbox.ts';
@@ -12,8 +13,6 @@ import { type AcceptedRequests, acceptedRequests, type BodyBudget, jsonIn, refus
 import { deliveryMask, withoutFields } from './mask-delivery.ts';
 import type { ReceivedSource, ReceiverLimits, ReceiverNote, RefusalLog } from './setup.ts';
 
-// Handles one webhook request: limits, signature, challenge, masking, storing.
-
 /** How deliveries of one source are handled, prepared once. */
 export interface WebhookEndpoint {
   accepted: AcceptedRequests;
@@ -21,7 +20,6 @@ export interface WebhookEndpoint {
   challenge: (delivery: Delivery, verified: boolean, now: number) => ChallengeAnswer | null;
   /** Names of the headers that are stored, in lower case. */
   storedHeaders: readonly string[];
-  /** Removes secrets and hidden fields. */
   mask: (delivery: NewDelivery) => NewDelivery;
   /** Resolves once it is committed. */
   store: (delivery: NewDelivery) => Promise<InboxEffect>;
@@ -62,7 +60,6 @@ const STATUS_CODES = {
   overloaded: 503,
   inbox_full: 503,
   not_stored: 503,
-  /** An internal error. */
   failed: 503,
 } as const;
 
@@ -85,13 +82,11 @@ function refused(reason: RefusalReason): DeliveryOutcome {
 /** Called for each request to a source's address; `seconds` from its headers to its response. */
 export type AnswerListener = (source: string, result: string, seconds: number) => void;
 
-/** What all requests to a receiver share. */
 export interface ReceiverContext {
   clock: Clock;
   limits: ReceiverLimits;
   budget: BodyBudget;
   pages: Pages;
-  /** By the name of the source. */
   endpoints: ReadonlyMap<string, { endpoint: WebhookEndpoint }>;
   answered: AnswerListener;
   note: (note: ReceiverNote) => void;

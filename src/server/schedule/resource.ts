@@ -28,7 +28,6 @@ export type ScanCause = { is: 'due'; stored: StoredSuccess | null } | { is: 'ask
 export interface ScheduleState {
   resource: string;
   running: { command: SyncCommand; since: number } | null;
-  /** Failures in a row. */
   failures: number;
   /** When the next run starts, as far as that is known; null for never. */
   nextAt: number | null;
@@ -90,7 +89,6 @@ export class ResourceSchedule {
     this.#refuse(signal.reason, ({ isServed }) => !isServed);
   }
 
-  /** Ends the pause. */
   wake(): void {
     this.#pause.wake();
   }
@@ -147,7 +145,6 @@ export class ResourceSchedule {
     return promise;
   }
 
-  /** Rejects these requests. */
   #refuse(reason: unknown, isRefused: (request: ScanRequest) => boolean): void {
     const refused = this.#requests.filter(isRefused);
     this.#requests = this.#requests.filter((request) => !refused.includes(request));

@@ -8,7 +8,6 @@ import { resourceTimes } from './due.ts';
 import { ResourceSchedule, type ScheduleState, type ScheduleParts } from './resource.ts';
 
 export interface SchedulerOptions extends Omit<ScheduleParts, 'resource' | 'times'> {
-  /** Name of the source. */
   source: string;
   /** The resources to keep fresh, by name; `incremental` is null if the service cannot list changes only. */
   resources: Readonly<Record<string, { incremental: object | null }>>;

@@ -56,9 +56,9 @@ export function textAt({ from, name }: DeliveryField, delivery: Delivery, parts:
 
 /** Returns null unless the header was sent once. */
 export function onlyHeader({ headers }: Delivery, name: string): string | null {
-  const given = Object.hasOwn(headers, name) ? headers[name] : undefined;
-  if (typeof given !== 'object') return given ?? null;
-  return given.length === 1 ? (given[0] ?? null) : null;
+  const values = Object.hasOwn(headers, name) ? headers[name] : undefined;
+  if (typeof values !== 'object') return values ?? null;
+  return values.length === 1 ? (values[0] ?? null) : null;
 }
 
 /** Returns the percent-decoded value; null unless the parameter was sent once and is well-formed. */

@@ -26,7 +26,6 @@ const ITEM_PATTERNS = {
   list: /^(?<label>[A-Za-z0-9_-]+),(?<text>[^,]+)$/,
 } as const;
 
-/** Splits a signature header as the scheme says. */
 export function readSignature({ value }: SignatureScheme, delivery: Delivery): SentSignature | SignatureRefusal {
   const { from, parse, prefix, separator } = value;
   const header = textAt(from, delivery, NO_PARTS);

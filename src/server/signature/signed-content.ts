@@ -3,7 +3,6 @@ import { createHash } from 'node:crypto';
 import type { SignatureScheme, TokenName } from '../../config/profile/signature-scheme.ts';
 import { type Delivery, onlyHeader, queryOf, type SignatureParts } from './delivery.ts';
 
-/** Everything that signed content may be made of. */
 interface SignedFacts {
   scheme: SignatureScheme;
   delivery: Delivery;

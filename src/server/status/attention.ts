@@ -1,10 +1,9 @@
+// Checks of the status: finds the problems that need a user, with severity and remedy, and the headline.
 import type { AlertKind } from '../../config/alerts-schema.ts';
 import { sharedDatabase } from '../../database/databases.ts';
 import { countOf, countText, durationText, formatAge, formatBytes, formatTimeUntil } from '../../observe/figures.ts';
 import { CLOCK_SKEW_MS } from '../../sync/prepare-resource.ts';
 import type { AlertChannelStatus, FilesStatus, ResourceStatus, SourceStatus, StatusSnapshot } from './snapshot.ts';
-
-// Checks of the status: finds the problems that need a user, with severity and remedy, and the headline.
 
 /** `down`: nothing works. `late`: the copy grows old. `look`: a user should check something. Worst first. */
 const SEVERITIES = ['down', 'late', 'look'] as const;
@@ -15,19 +14,16 @@ interface CheckResult {
   severity: Severity;
   /** The problem, as one sentence without the name of the resource. */
   what: string;
-  /** The remedy. */
   next: string | null;
-  /** The command that does it. */
   command: string | null;
   /** Absent if only the page shows it; so are the members below. */
   alert?: AlertKind;
   /** When it began, epoch milliseconds; absent if that is not known. */
   since?: number | null;
-  /** 1 if absent. */
   count?: number;
 }
 
-/** A problem with its place: `source` is empty if it concerns all sources. */
+/** A problem, and the source and resource that have it; `source` is empty if it concerns all sources. */
 export type Attention = Omit<CheckResult, 'alert' | 'since' | 'count'> & {
   source: string;
   resource: string | null;
@@ -68,7 +64,7 @@ export function findProblems(snapshot: StatusSnapshot): FoundProblem[] {
   ]);
   const refused = snapshot.refused.map(({ source, problem }): FoundProblem => {
     const what = 'It is left out, because its settings cannot be used';
-    return { ...down(what, problem.hint, { alert: 'failed' }), source, resource: null, check: 'refused' };
+    return { ...down(what, problem.hint, null, { alert: 'failed' }), source, resource: null, check: 'refused' };
   });
   return [...refused, ...(snapshot.alerts ?? []).flatMap(checkChannel), ...found].toSorted(
     (a, b) => SEVERITIES.indexOf(a.severity) - SEVERITIES.indexOf(b.severity),
@@ -90,16 +86,14 @@ function runChecks<T>(
 
 type ForAlerts = Pick<CheckResult, 'alert' | 'since' | 'count'>;
 
-function down(what: string, next: string | null, alert: ForAlerts = {}): CheckResult {
-  return { severity: 'down', what, next, command: null, ...alert };
-}
+const down = createFinding('down');
+const late = createFinding('late');
+const look = createFinding('look');
 
-function late(what: string, next: string | null, command: string | null = null, alert: ForAlerts = {}): CheckResult {
-  return { severity: 'late', what, next, command, ...alert };
-}
-
-function look(what: string, next: string | null, command: string | null = null, alert: ForAlerts = {}): CheckResult {
-  return { severity: 'look', what, next, command, ...alert };
+function createFinding(severity: Severity) {
+  return (what: string, next: string | null, command: string | null = null, alert: ForAlerts = {}): CheckResult => {
+    return { severity, what, next, command, ...alert };
+  };
 }
 
 /** True if a success should have come by now. */
@@ -118,12 +112,12 @@ const SOURCE_CHECKS: readonly Check<SourceStatus>[] = [
     if (problem === null) return null;
     const since = read_at === null ? '' : `; the figures below are from ${formatAge(read_at, now)}`;
     const what = `The warehouse cannot be read: ${problem.message}${since}`;
-    return down(what, problem.hint, problem.code === 'warehouse_opening' ? {} : { alert: 'failed' });
+    return down(what, problem.hint, null, problem.code === 'warehouse_opening' ? {} : { alert: 'failed' });
   },
   function inboxUnreadable({ webhooks }) {
     const problem = webhooks?.problem ?? null;
     if (problem === null) return null;
-    return down(`The inbox of webhooks cannot be read: ${problem.message}`, problem.hint, { alert: 'failed' });
+    return down(`The inbox of webhooks cannot be read: ${problem.message}`, problem.hint, null, { alert: 'failed' });
   },
   function deadDeliveries({ source, webhooks }) {
     if (webhooks === null || webhooks.dead === 0) return null;

@@ -14,7 +14,6 @@ export interface CachedReaderOptions {
   beforeRead?: () => Promise<unknown>;
 }
 
-/** The last value read, and the error since. */
 export interface LastRead<T> {
   /** Null before the first successful read. */
   value: T | null;

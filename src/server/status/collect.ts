@@ -29,7 +29,6 @@ export interface CollectorOptions {
   clock: Clock;
   /** When the process began to serve, epoch milliseconds. */
   startedAt: number;
-  /** The sources that are served now. */
   sources: () => readonly StatusParts[];
   /** Sources whose settings cannot be used; none if absent. */
   refused?: readonly RefusedSource[];

@@ -1,11 +1,10 @@
+// The types of the status: all that the page shows and /status.json prints.
 import type { StoredSizes } from '../../database/database.ts';
 import type { FileStatus } from '../../database/own-tables.ts';
 import type { RunRecord } from '../../database/state/runs.ts';
 import type { ColumnChange } from '../../model/table.ts';
 import type { ScanMode } from '../../model/vocabulary.ts';
 import type { Problem } from '../source-activity.ts';
-
-// The types of the status: all that the page shows and /status.json prints.
 
 /** Epoch milliseconds; null for "never" or "not known". */
 type Time = number | null;
@@ -19,7 +18,6 @@ export interface StatusSnapshot {
   at: number;
   version: string;
   started_at: number;
-  /** True while the process is ending. */
   stopping: boolean;
   sources: SourceStatus[];
   /** Sources whose settings cannot be used. */
@@ -49,11 +47,9 @@ export interface SourceStatus {
   warehouse: WarehouseStatus;
   resources: ResourceStatus[];
   limit: LimitStatus;
-  /** Null if no webhooks are configured. */
   webhooks: WebhookStatus | null;
   /** Rows written, changed or deleted in the last hour, by what found the change. */
   changes: { by_webhook: number; by_schedule: number };
-  /** The newest first. */
   schema_changes: SchemaChangeStatus[];
   /** Why no files are fetched, and since when; absent while they are, or if none are copied. */
   files_stopped?: Problem & { since: Time };
@@ -77,7 +73,6 @@ export interface StoredResource {
   parked_until: Time;
   /** Since when it is paused, and by whom; null if it is not. */
   paused: { since: number; by: string } | null;
-  /** The newest first. */
   runs: PastRun[];
   rejects: RejectStatus[];
   suspects: { held: number; held_since: Time; held_why: string | null };
@@ -170,7 +165,6 @@ export interface FilesStatus extends Record<FileStatus, number> {
   trouble: TroubledFile | null;
 }
 
-/** A file that could not be fetched, and why. */
 export interface TroubledFile {
   record_id: string;
   field: string;

@@ -1,3 +1,4 @@
+// Builds the status of one source from its warehouse, the memory of this process, and its settings.
 import type { ScheduleSettings, SourceSettings } from '../../config/settings.ts';
 import { databaseAt } from '../../database/databases.ts';
 import type { Inbox, InboxCounters } from '../../database/inbox.ts';
@@ -20,8 +21,6 @@ import {
 } from './snapshot.ts';
 import { NOTHING_STORED, type ReadSource, type RowCount, type StoredSource } from './stored.ts';
 
-// Builds the status of one source from its warehouse, the memory of this process, and its settings.
-
 /** The settings of a source that its status shows. */
 interface StatusSource extends ReadSource {
   name: string;
@@ -30,7 +29,6 @@ interface StatusSource extends ReadSource {
   webhook: SourceSettings['webhook'];
 }
 
-/** How the status of a source is read. */
 export interface StatusParts {
   source: StatusSource;
   activity: SourceActivity;
@@ -39,20 +37,14 @@ export interface StatusParts {
   /** Null if the source is not open. */
   rateLimiter: () => RateLimiterMetrics | null;
   schedule: (resource: string) => ScheduleStatus;
-  /** Null if no webhooks are configured. */
   inbox: (() => Promise<InboxCounters>) | null;
-  /** Null if no webhooks are configured. */
   deliveries: Inbox['list'] | null;
-  /** Removes secrets from a text. */
   scrub: (text: string) => string;
 }
 
-/** What was read of a source for one snapshot. */
 interface SourceReading {
   stored: LastRead<StoredSource>;
-  /** By resource. */
   counts: LastRead<ReadonlyMap<string, RowCount>>;
-  /** Null if no webhooks are configured. */
   inbox: LastRead<InboxCounters> | null;
 }
 

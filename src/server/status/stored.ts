@@ -1,3 +1,4 @@
+// Reads the part of the status that the warehouse stores.
 import type { Kysely } from 'kysely';
 import type { SourceSettings } from '../../config/settings.ts';
 import type { StoredSizes } from '../../database/database.ts';
@@ -12,8 +13,6 @@ import { toColumnChange } from '../../model/table.ts';
 import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
 import { countOf, countText, formatBytes } from '../../observe/figures.ts';
 import type { FilesStatus, PastRun, SchemaChangeStatus, StoredResource, TroubledFile } from './snapshot.ts';
-
-// Reads the part of the status that the warehouse stores.
 
 const MAX_RUNS_PER_RESOURCE = 6;
 const MAX_SCHEMA_CHANGES = 8;
@@ -137,7 +136,6 @@ export function parseStoredTime(text: string | null | undefined): number | null 
   return Number.isNaN(at) ? null : at;
 }
 
-/** Rows of a resource's own table. */
 export interface RowCount {
   live: number;
   deleted: number;
@@ -151,7 +149,6 @@ const FAILED_STATUSES: readonly FileStatus[] = ['failed', 'refused'];
 /** Of all resources together. */
 const MAX_FAILED_FILES = 40;
 
-/** The files of a source. */
 export interface StoredFiles {
   /** By resource; resources without a known file are absent. */
   resources: ReadonlyMap<string, FilesStatus>;

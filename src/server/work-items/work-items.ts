@@ -6,7 +6,7 @@ import type { TimestampText } from '../../database/own-tables.ts';
 import type { SyncCommand } from '../../sync/plan.ts';
 import type { ControlRequest } from '../controls/control-request.ts';
 
-/** One resource has to be synced. */
+/** A sync of one resource; its stored name is `walk`. */
 export interface ScanItem {
   kind: 'walk';
   /** As `queueName` returns it, in all kinds of items. */
@@ -22,7 +22,7 @@ export interface ScanItem {
   isAsked?: true;
 }
 
-/** Deliveries of a source wait in its inbox. */
+/** Processing the waiting deliveries of a source. */
 interface DrainItem {
   kind: 'drain';
   source: string;
@@ -97,7 +97,6 @@ export function queueName(address: string): string {
   return shared.namespace;
 }
 
-/** The item in the queue after a `put`. */
 export interface QueuedItem {
   id: string;
   /** False if the same item was already queued or in progress; `id` is then the id of that item. */

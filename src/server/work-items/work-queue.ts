@@ -24,7 +24,6 @@ interface WorkQueueOptions {
   /** Of any source of the database. */
   address: string;
   clock: Clock;
-  /** Called with temporary errors. */
   failed: (error: unknown) => void;
   /** Between two searches for items whose worker is dead; 3 if absent. */
   superviseSeconds?: number;
@@ -142,17 +141,16 @@ export class WorkQueue {
     ignored: () => readonly string[] = () => [],
   ): void {
     const { clock, failed } = this.#options;
-    const [single, closing] = [toDb(this.#statements, 0), this.#closing.signal];
+    const [unrepeated, closing] = [toDb(this.#statements, 0), this.#closing.signal];
     const done = (id: string, result: unknown): void => this.#awaited.get(id)?.resolve(result);
     const begin = (boss: PgBoss): void => {
       if (closing.aborted) return;
-      const parts = { kind, atOnce, boss, single, handler, ignored, clock, closing, done, failed };
+      const parts = { kind, atOnce, boss, unrepeated, handler, ignored, clock, closing, done, failed };
       this.#workers.set(kind, new ItemWorker(parts));
     };
     this.opened.then(() => this.#boss).then(begin, () => undefined);
   }
 
-  /** Looks for items of a kind now. */
   wake(kind: WorkKind): void {
     this.#workers.get(kind)?.wake();
   }
@@ -248,11 +246,10 @@ function cancelledError(state: string): SyncError {
 
 interface ItemWorkerOptions<Kind extends WorkKind> {
   kind: Kind;
-  /** Items in progress at most. */
   atOnce: number;
   boss: PgBoss;
   /** For taking items: a repeated statement would take an item that no process handles. */
-  single: Db;
+  unrepeated: Db;
   handler: WorkHandler<Kind, unknown>;
   /** Sources whose items it does not take now. */
   ignored: () => readonly string[];
@@ -283,7 +280,7 @@ class ItemWorker<Kind extends WorkKind> {
   readonly #inProgress = new Set<Promise<void>>();
   /** Sources that are not in this process's settings. */
   readonly #unknownSources = new Set<string>();
-  readonly #heart: NodeJS.Timeout;
+  readonly #heartbeatTimer: NodeJS.Timeout;
   readonly #loop: Promise<void>;
   readonly #pause: WakeableSleep;
 
@@ -291,11 +288,13 @@ class ItemWorker<Kind extends WorkKind> {
     this.#options = options;
     this.#pause = new WakeableSleep(options.clock);
     const { heartbeatSeconds } = QUEUE_POLICIES[options.kind];
-    this.#heart = setInterval(() => void this.#beat(), (heartbeatSeconds * 1_000) / HEARTBEATS_PER_TIMEOUT);
+    this.#heartbeatTimer = setInterval(
+      () => void this.#sendHeartbeats(),
+      (heartbeatSeconds * 1_000) / HEARTBEATS_PER_TIMEOUT,
+    );
     this.#loop = this.#takeItems();
   }
 
-  /** Looks for items now. */
   wake(): void {
     this.#pause.wake();
   }
@@ -305,7 +304,7 @@ class ItemWorker<Kind extends WorkKind> {
     this.wake();
     await this.#loop;
     await Promise.all(this.#inProgress);
-    clearInterval(this.#heart);
+    clearInterval(this.#heartbeatTimer);
   }
 
   async #takeItems(): Promise<void> {
@@ -324,9 +323,9 @@ class ItemWorker<Kind extends WorkKind> {
   }
 
   async #take(): Promise<boolean> {
-    const { kind, boss, single, ignored } = this.#options;
+    const { kind, boss, unrepeated, ignored } = this.#options;
     const ignoreGroups = [...this.#unknownSources, ...ignored()];
-    const [job] = await boss.fetch<ItemOf<Kind>>(kind, { db: single, ignoreGroups, includeMetadata: true });
+    const [job] = await boss.fetch<ItemOf<Kind>>(kind, { db: unrepeated, ignoreGroups, includeMetadata: true });
     if (job === undefined) return false;
     // No process waits for an item that was queued for too long; the maintenance deletes it only after minutes.
     if (job.retryCount === 0 && job.startedOn > job.keepUntil) {
@@ -376,7 +375,7 @@ class ItemWorker<Kind extends WorkKind> {
   }
 
   /** One statement for all items in progress. */
-  async #beat(): Promise<void> {
+  async #sendHeartbeats(): Promise<void> {
     const { kind, boss } = this.#options;
     const attempts = [...this.#attempts.values()];
     if (attempts.length === 0) return;
