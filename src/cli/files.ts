@@ -78,7 +78,7 @@ async function withFiles<T>(
   await (await openWarehouseToRead(source.warehouse, clock)).close();
   const warehouse = await openWarehouse(source.warehouse, clock);
   return whileOpen(warehouse, () =>
-    whileOpen(openStores(source.files, { clock, signal, isMade: false }), (stores) =>
+    whileOpen(openStores(source.files, { clock, signal, mayCreate: false }), (stores) =>
       work({
         warehouse,
         settings: source.files,

@@ -2,6 +2,8 @@ import type { ViewCell } from '../../database/snapshot-reader.ts';
 import type { ColumnType } from '../../model/vocabulary.ts';
 import type { ExportFormat } from './format.ts';
 
+// The export formats CSV and NDJSON.
+
 type Formatter = (cell: Exclude<ViewCell, null>) => string;
 
 /** CSV by RFC 4180 with a header: NULL is an empty field, an empty text is `""`. */

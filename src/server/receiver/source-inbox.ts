@@ -126,8 +126,8 @@ export class SourceInbox implements ReceivedInbox {
   async #opened(): Promise<Inbox> {
     const { clock, source } = this.#options;
     if (this.#inbox === null && clock.monotonic() < this.#reopenAt) throw this.#problem;
-    const asked: InboxOptions['asked'] = (execute) => askDrain(queueName(source.inbox), execute);
-    const opening = (this.#inbox ??= openInbox(source.inbox, clock, source.asks === 'workers' ? { asked } : {}));
+    const requestDrain: InboxOptions['requestDrain'] = (execute) => askDrain(queueName(source.inbox), execute);
+    const opening = (this.#inbox ??= openInbox(source.inbox, clock, source.asks === 'workers' ? { requestDrain } : {}));
     try {
       const inbox = await opening;
       this.#problem = null;

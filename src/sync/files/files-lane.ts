@@ -37,7 +37,7 @@ interface LaneOptions extends Omit<FilesContext, 'downloader' | 'storeAt'>, Know
 /** Opens nothing by itself. */
 export function createFilesLane(options: LaneOptions): FilesLane {
   const { settings, clock, client, warehouse, scrub } = options;
-  const stores = openStores(settings, { clock, isMade: true });
+  const stores = openStores(settings, { clock, mayCreate: true });
   let downloader: Downloader | null = null;
   const storeAt = ownedStores({ warehouse, storeAt: (address) => stores.at(address) });
   const openDownloader = (): Downloader =>

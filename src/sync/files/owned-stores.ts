@@ -33,7 +33,7 @@ export function ownedStores({
     const store = await storeAt(address);
     if (verified.has(store)) return store;
     const owner = await readOwner(warehouse);
-    await store.claim(owner).catch((error: unknown) => {
+    await store.setOwner(owner).catch((error: unknown) => {
       // Without room it is marked another time.
       if (!(error instanceof SyncError) || error.code !== 'file_store_full') throw error;
     });

@@ -58,7 +58,9 @@ function indexChanges(db: Database, { tables, indexes }: KeyPlan): string[] {
   const roots = tables.filter(({ path }) => path.length === 0);
   const wanted = new Map([...indexes.map(wantedIndex), ...roots.map(({ name }) => changedIndex(name))]);
   return [
-    ...[...existing].filter(([name, statement]) => wanted.get(name) !== statement).map(([name]) => `DROP INDEX IF EXISTS ${id(name)}`),
+    ...[...existing]
+      .filter(([name, statement]) => wanted.get(name) !== statement)
+      .map(([name]) => `DROP INDEX IF EXISTS ${id(name)}`),
     ...[...wanted].filter(([name, statement]) => existing.get(name) !== statement).map(([, statement]) => statement),
   ];
 }
