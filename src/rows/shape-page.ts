@@ -27,7 +27,7 @@ export interface ShapedPage extends Omit<WrittenRows, 'needsGrowth' | 'tooWideTa
   changes: ShapeChange[];
 }
 
-/** A resource before its first record: its own table with its key and nothing else. */
+/** Returns the shape of a resource before its first record: one table with only the key. */
 export function initialShape(resource: string, profile: ShapeProfile): ResourceShape {
   const { id } = profile;
   const keys = typeof id === 'string' ? (keysOfPath(id) ?? [id]) : null;
@@ -37,7 +37,7 @@ export function initialShape(resource: string, profile: ShapeProfile): ResourceS
 
 /**
  * Turns one page's records into rows, and grows the shape if they need it and the contract allows it. A contract
- * other than `evolve` holds from the second page on: the first one that has a column makes the table.
+ * other than `evolve` applies after the first page that adds a column.
  *
  * Rejects records that are too deep or too wide, and under `discard_row` those that do not fit. Throws
  * `SyncError('contract_frozen')` under `freeze`; then nothing of the page is to be written.
@@ -71,7 +71,7 @@ export function shapeRecords({ shape, profile, records, tableNames = new Set() }
 
 /** Child tables of one resource; arrays beyond them become JSON columns. */
 const MAX_CHILD_TABLES = 64;
-/** Conversions are only tried with it; what it notes is not used. */
+/** For conversions that are only tried. */
 export const IGNORED_NOTES: CellNotes = { suspect: false, repaired: 0 };
 
 /** The part of a resource's profile (`config/profile/profile.ts`) that shaping needs. */
@@ -93,7 +93,7 @@ export interface ShapeProfile {
   references?: readonly string[];
 }
 
-/** A table in the tree, by its place in `ResourceShape.tables`. */
+/** A table in the tree; `index` is its position in `ResourceShape.tables`. */
 export interface TableNode {
   index: number;
   shape: TableShape;
@@ -110,7 +110,7 @@ export interface Level {
   slots: Map<string, Slot>;
 }
 
-/** One field (or "each element") and where its value goes: a column, columns of its fields, a table, or several. */
+/** One field, or the elements of a list, and where its value is stored: a column, columns of its fields, a table. */
 export interface Slot {
   table: TableNode;
   path: SourcePath;
@@ -126,7 +126,7 @@ export interface Slot {
   /** The name that the profile gives its column or table. */
   rename: string | null;
   column: Column | null;
-  /** Place in the row; -1 without a column. */
+  /** Index in the row; -1 without a column. */
   at: number;
   /** Turns a value into the column's cell; valid as long as the column keeps its type. */
   toCell: ToCell;
@@ -180,7 +180,7 @@ function placeColumn(tree: ShapeTree, table: TableNode, column: Column, index: n
   Object.assign(slot, { column, at, toCell: slot.pin?.toCell ?? cellConverter(column.type, zone) });
 }
 
-/** The slot for `key` in `level`, made if it is not there. */
+/** Returns the slot for `key` in `level`; creates it if it is missing. */
 export function openSlot(level: Level, key: string, profile: ShapeProfile): Slot {
   const found = level.slots.get(key);
   if (found !== undefined) return found;
@@ -189,15 +189,15 @@ export function openSlot(level: Level, key: string, profile: ShapeProfile): Slot
   return slot;
 }
 
-/** The slot of a field whose type the profile gives, made if it is not there; undefined for any other field. */
+/** Returns the slot of a field whose type the profile fixes, or creates it; undefined for any other field. */
 export function pinnedSlot(level: Level, key: string, profile: ShapeProfile): Slot | undefined {
   if (!holdsRules(profile) || findRule([...level.path, pathPart(key)], profile).pin === null) return undefined;
   return openSlot(level, key, profile);
 }
 
 /**
- * True if a slot with a pinned type takes the value: one that its column holds exactly, or a list of such, if the first
- * values were lists. What comes first decides, because neither may change the other.
+ * True if a slot with a fixed type accepts the value: one that its column holds exactly, or a list. The first value
+ * decides whether the field is a scalar or a list.
  */
 export function takesPinned(slot: Slot, value: JsonValue, tree: ShapeTree): boolean {
   const { pin } = slot;
@@ -217,7 +217,7 @@ export function isElement({ path, table }: Slot): boolean {
   return path.length === table.shape.path.length;
 }
 
-/** The level for the fields of the object in `slot`, made if it is not there. */
+/** Returns the level for the fields of the object in `slot`; creates it if it is missing. */
 export function openLevel(slot: Slot): Level {
   slot.level ??= newLevel(slot.table, slot.path, slot.depth + 1);
   return slot.level;

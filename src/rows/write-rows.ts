@@ -21,7 +21,7 @@ import {
   takesPinned,
 } from './shape-page.ts';
 
-/** A record that has its key. `bytes` are the source of `value`: escapes that they do not contain are not looked for. */
+/** A record with its key. `bytes` are the source of `value`. */
 export interface ShapeRecord {
   key: string;
   value: JsonValue;
@@ -38,9 +38,9 @@ export interface WrittenRows {
   discarded: number;
   /** Cells in which NUL or half a surrogate pair was replaced. */
   repaired: number;
-  /** True if a value found no column that holds it under the contract `evolve`: then the rows are not complete. */
+  /** True if a value has no column that holds it, under the contract `evolve`: then the rows are incomplete. */
   needsGrowth: boolean;
-  /** Names of tables in which a row was too wide and that have no `_overflow` column yet. */
+  /** Names of tables that need an `_overflow` column, because a row is too wide for a database. */
   tooWideTables: Set<string>;
 }
 
@@ -234,13 +234,13 @@ const FROZEN_HINT =
   'The resource is frozen by its contract. Set "contract: evolve" in the profile to let its tables grow.';
 const PIN_HINT = 'Correct the value at the service, or the type of the field in the profile.';
 
-/** No column of the tables holds the value. */
+/** Handles a value that no column holds: the tables must grow, or the contract decides. */
 function noteUnplaceable(writer: PageWriter, path: SourcePath): void {
   if (writer.contract === 'evolve') writer.needsGrowth = true;
   else refuse(writer, writer.contract, `${shownPath(path)} does not fit the tables as they are`, FROZEN_HINT);
 }
 
-/** The value is not of the type that the profile gives its field: no table grows for it. */
+/** Handles a value that does not fit the type that the profile fixes: no table grows for it. */
 function refusePinnedValue(writer: PageWriter, { path, pin }: Slot): void {
   const { contract } = writer.tree.profile;
   const why =
@@ -259,7 +259,7 @@ function refuse(writer: PageWriter, contract: Contract, detail: string, hint: st
   else writer.rejection ??= { reason: 'contract', detail };
 }
 
-/** A path for a message or a database: a key may contain anything, even a NUL. */
+/** Formats a path for messages: a key may contain control characters. */
 function shownPath(path: SourcePath): string {
   return visibleText(pathText(path).toWellFormed());
 }
@@ -281,8 +281,8 @@ const MAX_SAFE_COLUMNS = Math.floor(MAX_ROW_BYTES / MAX_INLINE_BYTES);
 const NONE: readonly number[] = [];
 
 /**
- * The columns, by their place among the table's, whose values Postgres could not hold in the row whose first cell
- * is at `at`, whatever the order of the columns in the database: the last long ones, until the others fit.
+ * Returns the indexes of the columns whose values do not fit into a Postgres page, for the row whose first cell is at
+ * `at`: the last long ones, until the others fit in any order of columns.
  */
 function columnsExceedingPage(table: TableShape, cells: readonly Cell[], at: number): readonly number[] {
   if (table.columns.length <= MAX_SAFE_COLUMNS) return NONE;
@@ -303,7 +303,7 @@ function columnsExceedingPage(table: TableShape, cells: readonly Cell[], at: num
   return beyond;
 }
 
-/** One byte holds the length. Numbers and JSON are stored otherwise than they are written, and count as long. */
+/** The stored size of a cell, with its length byte; numerics and JSON count with their maximum. */
 function storedBytes(type: ColumnType, cell: Cell): number {
   if (cell === null) return 0;
   const fixed = FIXED_BYTES[type];

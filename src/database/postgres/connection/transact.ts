@@ -77,7 +77,7 @@ export function execute(database: Database, options: TransactOptions = {}): Exec
     );
 }
 
-/** The same with the settings of our transactions, such as the zone. */
+/** Runs one statement in a transaction, with its settings such as the time zone; it may run twice. */
 export function executeInUtc(database: Database): ExecuteSql {
   return (text, values) => transact(database, (session) => session.execute(text, values), { mayRepeat: true });
 }
@@ -165,7 +165,7 @@ async function commit(
   options.lease?.committed();
 }
 
-/** Throws if the server does not respond: then the lease counts the commit, so that its next transaction finds out. */
+/** If the server does not respond, it throws and the lease counts the commit: the next transaction detects a lost one. */
 async function isCommittedAfterAll(
   database: Database,
   mark: CommitMark,
@@ -222,7 +222,7 @@ async function isRolledBack(client: PoolClient, failure: unknown): Promise<boole
   );
 }
 
-/** Epoch milliseconds, with a fraction, of the moment itself: the statement may have waited since its start. */
+/** Epoch milliseconds with a fraction; not the start of the statement, which may have waited for a lock. */
 export const NOW_MS = '(extract(epoch FROM clock_timestamp()) * 1000)::float8';
 
 /** The time of the database's clock, which all machines share. */
@@ -298,8 +298,8 @@ function markOverwritten(): Error {
 
 const SERIALIZATION_FAILURE = '40001';
 
-/** Asks, on another connection, whether a transaction was committed; the answer never changes afterwards. */
-async function isCommitted({ connection, mark }: CommitMark, ask: ExecuteSql): Promise<boolean> {
-  const { rows } = await ask<{ mark: string }>(RESOLVE_MARK, [connection, randomUUID(), mark]);
+/** Finds out on another connection whether a transaction was committed; afterwards the result cannot change. */
+async function isCommitted({ connection, mark }: CommitMark, run: ExecuteSql): Promise<boolean> {
+  const { rows } = await run<{ mark: string }>(RESOLVE_MARK, [connection, randomUUID(), mark]);
   return rows[0]?.mark === mark;
 }

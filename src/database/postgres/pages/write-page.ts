@@ -72,15 +72,11 @@ function addVersions({ resource, history, requestedAt, records }: PageRows): Ste
   return [{ text: ADD, values: [resource, requestedAt, ...columns] }];
 }
 
-/*
- * A source field may bear any name that a statement uses, a table too, but none that begins with an underscore: so what a
- * statement adds to the tables in its scope does.
- */
+// Aliases begin with an underscore, because no name of a source field or table does.
 
 /** Rows from one parameter, a JSON array of arrays; each as `INPUT_ROW`. */
 const INPUT_ROWS = `jsonb_array_elements($1::jsonb) AS "_row"`;
 const INPUT_ROW = '"_row"';
-/** Alias of the existing row. */
 const EXISTING_ROW = '"_there"';
 
 function insertStatement(table: TableShape): string {
@@ -121,7 +117,7 @@ function toJson(rows: readonly (readonly Cell[])[]): string {
   return JSON.stringify(rows.map((row) => row.map(jsonCell)));
 }
 
-/** A cell as JSON holds it without a loss: jsonb has no -0, and `JSON.stringify` no big integers. */
+/** Texts where JSON would lose a value: jsonb has no -0, and `JSON.stringify` no big integers. */
 function jsonCell(cell: Cell): string | number | boolean | null {
   if (typeof cell === 'bigint') return String(cell);
   return Object.is(cell, -0) ? '-0' : cell;

@@ -7,7 +7,7 @@ import type { Session, Step } from '../connection/session.ts';
 import { columnPairs, type Dependent, type TableColumns, type ViewPlan } from '../widening/dependents.ts';
 import { VIEW_DIALECT } from './dialect.ts';
 
-/** Plans the views around a change of columns. With `isCollated`, columns get another collation, as no view can. */
+/** Plans the views around a change of columns. With `isCollated` a collation changes, which no view allows in place. */
 export async function planViews(
   { execute }: Session,
   views: readonly ViewChange[],
