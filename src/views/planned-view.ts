@@ -202,7 +202,13 @@ function planIndexes(
   if (own === undefined) return [];
   const columns = [...updatedColumns(own.columns, { updated }), ...publishedColumns(own)];
   const names = new Set(columns.filter(({ type }) => ORDERED.has(type)).map(({ name }) => name));
-  const window = windows === null ? [] : updatedColumns(own.columns, { updated: windows.field }).filter(isDated);
+  const window =
+    windows === null
+      ? []
+      : updatedColumns(own.columns, { updated: windows.field }).filter(
+          // Windows are selected by day, also if days are texts.
+          ({ type }) => ORDERED.has(type) || type === 'text',
+        );
   for (const { name } of window) names.delete(name);
   const filters = [
     ...window.map(({ name }): ColumnIndex => ({ table: own, column: name, why: 'window' })),
@@ -212,11 +218,6 @@ function planIndexes(
   // The key has an index already.
   const others = references.filter(({ table, column }) => table.key[0] !== column && !names.has(column));
   return [...filters, ...others.map(({ table, column }): ColumnIndex => ({ table, column, why: 'reference' }))];
-}
-
-/** Windows are selected by day, also if days are texts. */
-function isDated({ type }: Column): boolean {
-  return ORDERED.has(type) || type === 'text';
 }
 
 /** Types for range queries; a text may be too long for an index. */

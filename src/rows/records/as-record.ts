@@ -77,12 +77,10 @@ function meetsOne(record: JsonValue, { field, in: wanted, not_in: unwanted, exis
 
 function isAmong(value: JsonValue, scalars: readonly Scalar[]): boolean {
   const values = Array.isArray(value) ? value : [value];
-  return values.some((each) => scalars.some((scalar) => isSame(each, scalar)));
-}
-
-/** Compares exact numbers by their digits, also with a text: a number in YAML is only a double. */
-function isSame(value: JsonValue, scalar: Scalar): boolean {
-  return isExact(value) ? value.rawJSON === String(scalar) : value === scalar;
+  // Compares exact numbers by their digits, also with a text: a number in YAML is only a double.
+  return values.some((each) =>
+    scalars.some((scalar) => (isExact(each) ? each.rawJSON === String(scalar) : each === scalar)),
+  );
 }
 
 /** The part of a resource's profile by which a received record is prepared before it becomes a row. */
@@ -109,8 +107,10 @@ function applyRules(sent: SourceRecord, rules: RecordRules): SourceRecord {
   if (sent.aside !== undefined || (unwrap.length === 0 && filter.length === 0 && partition === null)) return sent;
   const record = partition === null ? sent : withField(sent, partition.field, partition.value);
   const value = unwrapped(record.value, unwrap);
-  if (partition !== null && !isOfPartition(partition, value))
-    return { ...record, value: null, aside: wrongPartition(partition.field) };
+  if (partition !== null && !isOfPartition(partition, value)) {
+    const detail = `${partition.field} is not that of the listing in which the record is`;
+    return { ...record, value: null, aside: { reason: 'partition_other', detail } };
+  }
   return meets(value, filter) ? { ...record, value } : { ...record, value, isLeftOut: true };
 }
 
@@ -118,10 +118,6 @@ function isOfPartition({ field, value }: NonNullable<RecordRules['partition']>, 
   const actual = isObject(record) && Object.hasOwn(record, field) ? record[field] : null;
   if (actual === null || actual === undefined) return false;
   return isExact(actual) ? actual.rawJSON === value : typeof actual !== 'object' && String(actual) === value;
-}
-
-function wrongPartition(field: string): NonNullable<SourceRecord['aside']> {
-  return { reason: 'partition_other', detail: `${field} is not that of the listing in which the record is` };
 }
 
 /** Reads a stored body as `asRecord` prepares records; a body with hidden fields was stored in that form. */

@@ -1,6 +1,6 @@
 // Finds the records of a page by the path in the profile, each with its exact bytes.
 import { EACH_ELEMENT, isEach, type PathStep, stepsOf } from '../../model/body-path.ts';
-import type { JsonObject, JsonValue, SourceRecord } from '../../model/json.ts';
+import type { JsonValue, SourceRecord } from '../../model/json.ts';
 import { COMMA, QUOTE, skipSpace, stringEnd, valueEnd } from '../json/parse-json.ts';
 import { isObject, stepInto, withField } from './as-record.ts';
 
@@ -136,11 +136,8 @@ function startAfterStep(bytes: Buffer, { value, start }: ValueInBody, step: Path
 /** Null for a value that is no container of this kind. Services write a map with numeric keys as an array. */
 function entriesOf(bytes: Buffer, { value, start }: ValueInBody, step: PathStep | undefined): Entry[] | null {
   if (Array.isArray(value)) return elementsOf(bytes, start, value);
-  return step === EACH_ELEMENT || !isObject(value) ? null : valuesOf(bytes, start, value);
-}
-
-function valuesOf(bytes: Buffer, start: number, map: JsonObject): Entry[] {
-  return Array.from(membersOf(bytes, start), ([key, at]) => ({ key, value: map[key] ?? null, start: at }));
+  if (step === EACH_ELEMENT || !isObject(value)) return null;
+  return Array.from(membersOf(bytes, start), ([key, at]) => ({ key, value: value[key] ?? null, start: at }));
 }
 
 function elementsOf(bytes: Buffer, open: number, values: readonly JsonValue[]): ValueInBody[] {
@@ -161,14 +158,10 @@ function membersOf(bytes: Buffer, open: number): Map<string, number> {
   while (bytes[at] === QUOTE) {
     const keyEnd = stringEnd(bytes, at);
     const start = skipSpace(bytes, skipSpace(bytes, keyEnd) + 1);
-    starts.set(keyText(bytes, at, keyEnd), start);
+    starts.set(String(JSON.parse(bytes.toString('utf8', at, keyEnd))), start);
     const end = skipSpace(bytes, valueEnd(bytes, start));
     if (bytes[end] !== COMMA) break;
     at = skipSpace(bytes, end + 1);
   }
   return starts;
-}
-
-function keyText(bytes: Buffer, start: number, end: number): string {
-  return String(JSON.parse(bytes.toString('utf8', start, end)));
 }

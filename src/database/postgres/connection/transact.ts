@@ -181,17 +181,15 @@ async function isCommittedAfterAll(
 
 const SETTINGS = `SELECT ${settingsFrom(1)}`;
 
-function settingValues(
-  { schema }: Database,
-  { statementMs = STATEMENT_MS, lockMs = LOCK_MS }: TransactOptions,
-): unknown[] {
-  return [escapeIdentifier(schema), statementMs, lockMs, FROZEN_MS];
-}
-
 /** The steps that begin a transaction. */
-function beginSteps(database: Database, mark: CommitMark | null, options: TransactOptions): Step[] {
-  const values = settingValues(database, options);
-  const begun = [{ text: 'BEGIN' }, mark === null ? { text: SETTINGS, values } : markStep(mark, values)];
+function beginSteps({ schema }: Database, mark: CommitMark | null, options: TransactOptions): Step[] {
+  const { statementMs = STATEMENT_MS, lockMs = LOCK_MS } = options;
+  const settings = [escapeIdentifier(schema), statementMs, lockMs, FROZEN_MS];
+  const first: Step =
+    mark === null
+      ? { text: SETTINGS, values: settings }
+      : { text: WRITE_MARK, values: [mark.connection, mark.mark, mark.last, ...settings], ifNone: markOverwritten };
+  const begun = [{ text: 'BEGIN' }, first];
   return options.lease === undefined ? begun : [...begun, leaseStep(options.lease)];
 }
 
@@ -282,11 +280,6 @@ function newMark(client: PoolClient, { lastMarks }: Database): CommitMark {
   // After a failed transaction the connection starts with a new mark: the state of the old one is unknown.
   lastMarks.delete(client);
   return { connection: last?.connection ?? randomUUID(), mark: randomUUID(), last: last?.mark ?? null };
-}
-
-/** The step of a transaction that writes its mark; `settings` are the values of `settingsFrom`. */
-function markStep({ connection, mark, last }: CommitMark, settings: readonly unknown[]): Step {
-  return { text: WRITE_MARK, values: [connection, mark, last, ...settings], ifNone: markOverwritten };
 }
 
 /** An error after which the transaction is retried. */

@@ -81,7 +81,8 @@ const EXISTING_ROW = '"_there"';
 
 function insertStatement(table: TableShape): string {
   const columns = insertedColumns(table);
-  return `INSERT INTO ${escapeIdentifier(table.name)} AS ${EXISTING_ROW} (${namesOf(columns)}) SELECT ${valuesOf(columns)} FROM ${INPUT_ROWS}`;
+  const values = columns.map(({ type }, index) => `(${INPUT_ROW}->>${index})::${type}`).join(', ');
+  return `INSERT INTO ${escapeIdentifier(table.name)} AS ${EXISTING_ROW} (${namesOf(columns)}) SELECT ${values} FROM ${INPUT_ROWS}`;
 }
 
 /** Inserts rows of a resource's own table, or overwrites existing ones. */
@@ -105,11 +106,6 @@ function deleteStatement(table: TableShape): string {
 
 function namesOf(columns: readonly TypedColumn[]): string {
   return columns.map(({ name }) => escapeIdentifier(name)).join(', ');
-}
-
-/** The elements of a row. */
-function valuesOf(columns: readonly TypedColumn[]): string {
-  return columns.map(({ type }, index) => `(${INPUT_ROW}->>${index})::${type}`).join(', ');
 }
 
 /** Rows as a JSON array of arrays. */
