@@ -126,8 +126,8 @@ async function checkPlace({ place, source }: ExportRequest, before: Manifest | n
       hint: 'name another place, one for each source',
     });
   }
-  const own = [LOCK, NEXT_MANIFEST, MANIFEST];
-  const foreign = (await place.list()).find(({ path }) => !DATA_FILE.test(path) && !own.includes(path));
+  const own = new Set([LOCK, NEXT_MANIFEST, MANIFEST]);
+  const foreign = (await place.list()).find(({ path }) => !DATA_FILE.test(path) && !own.has(path));
   if (foreign === undefined) return;
   throw new ConfigError('export_place_taken', `${place.shown}: there is something else: ${foreign.path}`, {
     hint: 'name an empty or a new place: an export removes files that its manifest no longer lists',
