@@ -141,7 +141,7 @@ export type UnwrapRule =
   /** An object with no members but these, of which some may be missing. */
   | { keys: readonly string[]; value: string };
 
-/** Deeper levels stay as they are: such a record is rejected (`record-limits.ts`). */
+/** Deeper levels stay as they are: `limitRejection` rejects such a record. */
 const MAX_LEVELS = 100;
 
 /**
