@@ -1,3 +1,5 @@
+// Interfaces of the state that processes share: budgets of rate limits, tokens, leadership.
+
 /** A rate-limit budget that several processes share. */
 export interface StoredBudget {
   /** Null if nothing was stored yet. */

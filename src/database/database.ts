@@ -7,6 +7,8 @@ import type { WarehouseReader } from './reading.ts';
 import type { SnapshotReader } from './snapshot-reader.ts';
 import type { Warehouse } from './warehouse.ts';
 
+// The interface that each kind of database implements, with its requests and reports.
+
 /**
  * The database at one address. Each kind of database implements it in its folder, and `databases.ts` lists the kinds: no
  * other code knows which kind it uses. All methods throw `ConfigError` if the database cannot be used, and `SyncError`.
@@ -47,7 +49,7 @@ export interface Database {
 /** Options that only some databases use. */
 export interface InboxOptions {
   /** Called in the transaction that leaves waiting deliveries, to request that they are processed. */
-  asked?: (execute: ExecuteSql) => Promise<void>;
+  requestDrain?: (execute: ExecuteSql) => Promise<void>;
 }
 
 /** A database in which processes of many machines share the work of its sources. */

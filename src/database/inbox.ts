@@ -68,14 +68,14 @@ export interface DeliveryUpdate extends Pick<
   DeliveryRow,
   'seq' | 'state' | 'attempts' | 'due_at' | 'finished_at' | 'reason' | 'kind' | 'resource' | 'record_id'
 > {
-  /** `events` of the row when it was read for this attempt: a later repeat waits on. Null to settle it anyway. */
+  /** `events` of the row when it was read: if a repeat has arrived since, the row keeps waiting. Null for any. */
   readEvents: number | null;
   /** True to erase its body, headers and ids as well: it named a record that was erased. */
   erases?: true;
 }
 
 /**
- * What became of a request. `new`: inserted. `different`: inserted although a delivery has the same id and another body.
+ * The effect of a written request. `new`: inserted. `different`: inserted although a delivery has the same id and another body.
  * `repeat`: counted. `again`: a finished delivery waits again.
  */
 export type InboxEffect = 'new' | 'different' | 'repeat' | 'again';
@@ -257,8 +257,8 @@ function* returnsRow(query: { compile(): CompiledQuery }): Statements<boolean> {
 
 /**
  * Writes a delivery whose id is known. A repeat of the sender's own id is counted, unless the first one is dead: then it
- * waits again. If the id is only the hash of the body, the same body may be a new event: a finished one waits again, a
- * waiting one is not settled unread.
+ * waits again. If the id is only the hash of the body, the same body may be a new event: a finished one waits again, and
+ * a waiting one is not finished by an attempt that has read it before.
  */
 function* writeRepeat(own: Kysely<InboxTables>, delivery: NewDelivery): Statements<InboxEffect> {
   const { delivery_id, received_at, headers, body, is_id_sent, differs_from } = delivery;

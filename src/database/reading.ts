@@ -102,9 +102,9 @@ interface RowQueryDialect {
   /** A time as a UTC text. */
   timestampText: (cell: RawBuilder<unknown>) => RawBuilder<unknown>;
   isAmong: (text: RawBuilder<unknown>, texts: readonly string[]) => RawBuilder<unknown>;
-  /** True for a text (or JSON) that does not begin as a time does. */
+  /** True for a text (or JSON) that does not begin with a digit, as times do. */
   isUntimed: (text: RawBuilder<unknown>) => RawBuilder<unknown>;
-  /** A text that is compared by its bytes. */
+  /** The text with a collation by bytes. */
   byBytes: (text: RawBuilder<unknown>) => RawBuilder<unknown>;
 }
 
@@ -233,8 +233,8 @@ async function readTimeSpan(
 }
 
 /**
- * True for a row whose first non-null cell of the columns is no time. It is written so that indexes can be used: each
- * incremental run asks this, however large the table is.
+ * True for a row whose first non-null cell of the columns is no time. Each incremental run uses it, so it is written for
+ * indexes.
  */
 function hasNoTime(columns: readonly Column[], isUntimed: RowQueryDialect['isUntimed']): RawBuilder<unknown> {
   const [first, ...rest] = columns;

@@ -1,4 +1,4 @@
-// What `src/views` needs of a kind of database: SQL expressions as functions.
+// The SQL expressions that each kind of database provides for managed views.
 import type { ColumnType } from '../model/vocabulary.ts';
 
 /** SQL expressions of one kind of database for managed views. Values are literals, because views have no parameters. */
@@ -32,7 +32,7 @@ export interface ViewDialect {
 
 /** Columns of a table, read from the source text of a record. No content makes these expressions fail. */
 export interface BodyDialect {
-  /** Begins with FROM: the versions as `v`, and what `value` and `list` read. */
+  /** A FROM clause with the versions as `v`; `value` and `list` refer to it. */
   from: string;
   /** The value at a path as the column has it, NULL if the type does not fit. `zone` is for times without a zone. */
   value(path: readonly string[], type: ColumnType, zone: string | null): string;

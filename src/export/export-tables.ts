@@ -126,7 +126,8 @@ async function checkPlace({ place, source }: ExportRequest, before: Manifest | n
       hint: 'name another place, one for each source',
     });
   }
-  const foreign = (await place.list()).find(({ path }) => !isExportFile(path));
+  const own = new Set([LOCK, NEXT_MANIFEST, MANIFEST]);
+  const foreign = (await place.list()).find(({ path }) => !DATA_FILE.test(path) && !own.has(path));
   if (foreign === undefined) return;
   throw new ConfigError('export_place_taken', `${place.shown}: there is something else: ${foreign.path}`, {
     hint: 'name an empty or a new place: an export removes files that its manifest no longer lists',
@@ -227,10 +228,6 @@ function filesIn(manifest: Manifest | null): ReadonlySet<string> {
 }
 
 const DATA_FILE = /^[^/]+\/(?:month=[^/]+\/)?part-\d{8}T\d{6}Z-[0-9a-f]{8}-\d{5}\.(?:parquet|csv|ndjson)$/;
-
-function isExportFile(path: string): boolean {
-  return DATA_FILE.test(path) || [LOCK, NEXT_MANIFEST, MANIFEST].includes(path);
-}
 
 const DAY_MS = 86_400_000;
 

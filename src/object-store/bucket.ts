@@ -2,11 +2,13 @@ import { Readable } from 'node:stream';
 import type { ListMultipartUploadsOutput, ListMultipartUploadsRequest, S3, S3ClientConfig } from '@aws-sdk/client-s3';
 import { ConfigError, messageOf, SyncError, type Recovery } from '../model/errors.ts';
 
-/** The address of a bucket, and the key to it. */
+// A client of one S3 bucket: conditional writes, multipart uploads, listings, and errors with hints.
+
+/** The address of a bucket with its credentials. */
 export interface BucketAccess {
   bucket: string;
   region: string;
-  /** Of a compatible service; null for Amazon. */
+  /** URL of a compatible service; null for Amazon. */
   endpoint: string | null;
   accessKeyId: string;
   secretAccessKey: string;
@@ -33,7 +35,7 @@ export function bucketAccess(
   return { bucket, region, endpoint, accessKeyId, secretAccessKey, sessionToken: env['AWS_SESSION_TOKEN'] };
 }
 
-/** Error codes and hints for the use that is made of a bucket. */
+/** Error codes and hints for one use of a bucket: file store or export. */
 export interface BucketErrors {
   readonly missing: string;
   readonly refused: string;
@@ -41,7 +43,7 @@ export interface BucketErrors {
   readonly unreachable: string;
   /** What to do once the service responds again. */
   readonly again: string;
-  /** Of errors that a later attempt may overcome. */
+  /** The recovery of errors that a later attempt may overcome. */
   readonly recovery: Recovery;
 }
 
@@ -60,16 +62,16 @@ const CONFLICTS: ReadonlySet<number> = new Set([409, 412]);
 
 /**
  * Sends requests to one bucket by Amazon's client, which is loaded with the first request and retries by itself. All
- * methods throw `SyncError`, and `ConfigError` if the bucket cannot be used, with the codes in `words`.
+ * methods throw `SyncError`, and `ConfigError` if the bucket cannot be used, with the codes in `errors`.
  */
 export class BucketClient {
   readonly #access: BucketAccess;
-  readonly #words: BucketErrors;
+  readonly #errors: BucketErrors;
   readonly #signal: AbortSignal;
   #opened: Promise<S3> | undefined;
 
-  constructor(access: BucketAccess, words: BucketErrors, signal: AbortSignal) {
-    [this.#access, this.#words, this.#signal] = [access, words, signal];
+  constructor(access: BucketAccess, errors: BucketErrors, signal: AbortSignal) {
+    [this.#access, this.#errors, this.#signal] = [access, errors, signal];
   }
 
   /**
@@ -169,7 +171,7 @@ export class BucketClient {
     );
   }
 
-  /** Ends uploads below a prefix that began before a time and were never completed, as far as the service lists them; returns how many. */
+  /** Aborts unfinished uploads below a prefix that began before a time; returns their number. */
   async abortStaleUploads(prefix: string, before: number): Promise<number> {
     let abandoned = 0;
     let after: { KeyMarker?: string; UploadIdMarker?: string } | null = {};
@@ -179,7 +181,7 @@ export class BucketClient {
         s3.listMultipartUploads(request, options).catch(nullIf(404, 405, NOT_IMPLEMENTED)),
       );
       for (const { Key = '', UploadId = '', Initiated } of page?.Uploads ?? []) {
-        // Some services list those of the whole bucket.
+        // Some services ignore the prefix.
         if (!Key.startsWith(prefix) || (Initiated?.getTime() ?? before) >= before) continue;
         await this.#abort(Key, UploadId);
         abandoned += 1;
@@ -217,7 +219,7 @@ export class BucketClient {
       return await work(client, signal === null ? {} : { abortSignal: signal });
     } catch (error) {
       signal?.throwIfAborted();
-      throw bucketError(this.#access, this.#words, what, error);
+      throw bucketError(this.#access, this.#errors, what, error);
     }
   }
 }
@@ -297,21 +299,21 @@ const REFUSALS: readonly { matches: RegExp; code: 'missing' | 'refused'; hint: s
 ];
 
 /** The error for a failed request. Of the service's text it repeats only the code: the rest may hold secrets. */
-function bucketError(access: BucketAccess, words: BucketErrors, what: string, error: unknown): SyncError {
+function bucketError(access: BucketAccess, errors: BucketErrors, what: string, error: unknown): SyncError {
   const status = statusOf(error);
   const shown = `s3://${access.bucket}${access.endpoint === null ? '' : ` at ${new URL(access.endpoint).host}`}`;
   if (status === null) {
-    return new SyncError(words.unreachable, `${shown}: ${messageOf(error)}`, {
-      recovery: words.recovery,
-      hint: `check AWS_ENDPOINT_URL, AWS_REGION and the network, then ${words.again}`,
+    return new SyncError(errors.unreachable, `${shown}: ${messageOf(error)}`, {
+      recovery: errors.recovery,
+      hint: `check AWS_ENDPOINT_URL, AWS_REGION and the network, then ${errors.again}`,
       cause: error,
     });
   }
   const reason = `${status} ${serviceErrorCode(error)}`.trim();
   const message = `${shown}: ${what}: ${reason}`;
   const refusal = REFUSALS.find(({ matches }) => matches.test(reason));
-  if (refusal !== undefined) return new ConfigError(words[refusal.code], message, { hint: refusal.hint });
-  return new SyncError(words.failed, message, { recovery: words.recovery, hint: words.again, cause: error });
+  if (refusal !== undefined) return new ConfigError(errors[refusal.code], message, { hint: refusal.hint });
+  return new SyncError(errors.failed, message, { recovery: errors.recovery, hint: errors.again, cause: error });
 }
 
 /** The HTTP status of an error of the client; null if the service did not respond. */

@@ -15,9 +15,11 @@ import {
 } from './file-system.ts';
 import { objectAt, objectMissing, objectPath, OWNER, type ObjectStore, type StoredObject } from './object-store.ts';
 
-/** Below the store, on its file system, so that a rename is enough. */
+// A file store in a local folder. Written files survive a power cut, and links are not followed.
+
+/** Folder for unfinished downloads: on the file system of the store, so that a rename moves them. */
 const SPOOL = '.unfinished';
-/** Every user who may enter the folder may read its owner. */
+/** Mode of the file with the owner: every user who may enter the folder may read it. */
 const OWNER_MODE = 0o644;
 
 export interface DiskStoreOptions {
@@ -28,15 +30,21 @@ export interface DiskStoreOptions {
   fileMode: number;
   clock: Clock;
   /** True to create the folder if it is missing. */
-  isMade: boolean;
+  mayCreate: boolean;
 }
 
 /**
  * Opens the store in a local folder. Throws `ConfigError`: `file_store_absent` if the folder is missing and must not be
  * created, `file_store_unwritable` if it cannot be used.
  */
-export async function openDiskStore({ name, folder, fileMode, clock, isMade }: DiskStoreOptions): Promise<ObjectStore> {
-  const root = await mapStoreErrors(folder, () => openRoot(folder, isMade));
+export async function openDiskStore({
+  name,
+  folder,
+  fileMode,
+  clock,
+  mayCreate,
+}: DiskStoreOptions): Promise<ObjectStore> {
+  const root = await mapStoreErrors(folder, () => openRoot(folder, mayCreate));
   const spool = path.join(root, SPOOL);
   const ownerFile = path.join(root, OWNER);
   /** Calls `work` with the path of an object, whose folder is no link; returns `absent` if that folder does not exist. */
@@ -63,14 +71,14 @@ export async function openDiskStore({ name, folder, fileMode, clock, isMade }: D
     list: () => listObjects(folder, root),
     remove: (sha256) => withObject(sha256, undefined, (file) => rm(file, { force: true })),
     removeUnfinished: (olderThanMs) => mapStoreErrors(folder, () => removeOldFiles(spool, clock.now() - olderThanMs)),
-    claim: (owner) => mapStoreErrors(folder, () => claimFolder(ownerFile, owner)),
+    setOwner: (owner) => mapStoreErrors(folder, () => claimFolder(ownerFile, owner)),
     owner: () => mapStoreErrors(folder, () => readOwner(ownerFile)),
     close: () => Promise.resolve(),
   };
 }
 
-async function openRoot(folder: string, isMade: boolean): Promise<string> {
-  if (isMade) await makeFolder(path.join(folder, SPOOL));
+async function openRoot(folder: string, mayCreate: boolean): Promise<string> {
+  if (mayCreate) await makeFolder(path.join(folder, SPOOL));
   else if ((await lstatOrNull(folder)) === null) {
     throw new ConfigError('file_store_absent', `${folder}: there is no such folder`, {
       hint: 'check files.store of the settings, and that its volume is mounted; it is made when the first file is fetched',
@@ -86,14 +94,14 @@ async function putObject(
 ): Promise<void> {
   const target = path.join(root, objectPath(sha256));
   const folder = path.dirname(target);
-  // Not the folders above it: if the store is missing, its volume may be.
+  // Creates no folders above it: if the store is missing, its volume may not be mounted.
   if (!(await isFolder(folder))) await mkdir(folder).catch(ignore('EEXIST'));
   if ((await regularFile(target))?.size === bytes) await rm(from, { force: true });
   else {
     await makeDurable(from, bytes, fileMode);
     await rename(from, target);
   }
-  // Also if both existed: the process that made them may have been killed, or be about to do this.
+  // Also if both existed: the process that created them may have been killed before its sync.
   await syncFolder(folder);
   await syncFolder(root);
 }

@@ -12,7 +12,7 @@ export const UNUSABLE_CODES = new Set(
 /** Error codes of a full disk, a quota or a file-size limit. */
 export const FULL_CODES = new Set(['ENOSPC', 'EDQUOT', 'EFBIG']);
 
-/** Calls `work`, and throws its errors of the file system as `SyncError` or `ConfigError`. */
+/** Calls `work`, and translates errors of the file system into `SyncError` or `ConfigError`. */
 export async function mapStoreErrors<T>(shown: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
@@ -58,13 +58,13 @@ export async function makeFolder(folder: string): Promise<void> {
   });
 }
 
-/** Flushes a folder: only then is a file that was renamed into it there after a power cut. */
+/** Flushes a folder, so that files that were renamed into it survive a power cut. */
 export async function syncFolder(folder: string): Promise<void> {
   await using handle = await open(folder, 'r');
   await handle.sync();
 }
 
-/** The names of the object folders, or of all files, in a folder, in order; links are neither. */
+/** Returns the sorted names of the object folders, or of all files, in a folder; ignores links. */
 export async function listNames(folder: string, of: 'folders' | 'files'): Promise<string[]> {
   const names: string[] = [];
   for await (const entry of await opendir(folder)) {
@@ -74,7 +74,7 @@ export async function listNames(folder: string, of: 'folders' | 'files'): Promis
   return names.toSorted();
 }
 
-/** Removes the files of a folder that were last written before a time; returns how many. The folder may be missing. */
+/** Removes files that were last written before a time; returns their number. The folder may be missing. */
 export async function removeOldFiles(folder: string, before: number): Promise<number> {
   if ((await lstatOrNull(folder)) === null) return 0;
   let swept = 0;

@@ -4,7 +4,8 @@ import type { StoreAddress } from '../config/profile/file-fields.ts';
 import type { Clock } from '../model/clock.ts';
 import { SyncError } from '../model/errors.ts';
 
-/** One content in a store. */
+// The interface of a file store, and opening a store by its address.
+
 export interface StoredObject {
   sha256: string;
   bytes: number;
@@ -31,11 +32,11 @@ export interface ObjectStore {
   list(): AsyncIterable<StoredObject>;
   /** A missing object is no error. */
   remove(sha256: string): Promise<void>;
-  /** Removes unfinished downloads and uploads that are older than this; returns how many. */
+  /** Removes unfinished downloads and uploads that are older than this; returns their number. */
   removeUnfinished(olderThanMs: number): Promise<number>;
-  /** Marks the owner of the store, by a name of letters and digits, unless it has one. */
-  claim(owner: string): Promise<void>;
-  /** The marked owner; null without one. */
+  /** Stores the name of the database that owns the store, letters and digits, unless there is one. */
+  setOwner(owner: string): Promise<void>;
+  /** The stored owner; null without one. */
   owner(): Promise<string | null>;
   close(): Promise<void>;
 }
@@ -47,7 +48,7 @@ const SHA256 = /^[0-9a-f]{64}$/;
 
 /** The path of an object below its store: a folder by its first two digits, and its hash. */
 export function objectPath(sha256: string): string {
-  // Nothing that came from a service may lead elsewhere.
+  // A text from a service must not lead to another path.
   if (!SHA256.test(sha256)) throw objectMissing(sha256);
   return `${sha256.slice(0, 2)}/${sha256}`;
 }
@@ -65,32 +66,32 @@ export function objectMissing(sha256: string): SyncError {
   });
 }
 
-/** The stores of a source, each opened with its first use. */
+/** The stores of a source; each is opened when it is first used. */
 interface OpenStores {
   /** Throws `ConfigError` if the store cannot be used; the next call tries again. */
   at(address: StoreAddress): Promise<ObjectStore>;
-  /** Aborts what is in progress in them. */
+  /** Aborts requests in progress. */
   close(): Promise<void>;
 }
 
 interface StoresOptions {
   clock: Clock;
   /** False to create nothing that does not exist. */
-  isMade: boolean;
-  /** Aborts what is in progress as well. */
+  mayCreate: boolean;
+  /** Aborts requests in progress, like `close`. */
   signal?: AbortSignal;
 }
 
 export function openStores(
   { environment: env, file_mode: fileMode }: FilesSettings,
-  { clock, isMade, signal: outer }: StoresOptions,
+  { clock, mayCreate, signal: outer }: StoresOptions,
 ): OpenStores {
   const closing = new AbortController();
   const signal = outer === undefined ? closing.signal : AbortSignal.any([closing.signal, outer]);
   const open = new Map<string, Promise<ObjectStore>>();
   return {
     at: (address) => {
-      const store = open.get(address.name) ?? openObjectStore(address, { clock, env, signal, fileMode, isMade });
+      const store = open.get(address.name) ?? openObjectStore(address, { clock, env, signal, fileMode, mayCreate });
       open.set(address.name, store);
       store.catch(() => open.delete(address.name));
       return store;
@@ -104,7 +105,7 @@ export function openStores(
   };
 }
 
-/** What a store depends on. */
+/** Dependencies of a store. */
 interface StoreDependencies {
   clock: Clock;
   /** The access to a bucket: `AWS_…`. */
@@ -112,10 +113,10 @@ interface StoreDependencies {
   signal: AbortSignal;
   /** Mode of the files, such as `0o640`. */
   fileMode: number;
-  isMade: boolean;
+  mayCreate: boolean;
 }
 
-/** Opens a store, and loads the code of its kind only. Throws `ConfigError` if it cannot be used. */
+/** Opens a store, and loads only the code of its kind. Throws `ConfigError` if it cannot be used. */
 export async function openObjectStore(address: StoreAddress, dependencies: StoreDependencies): Promise<ObjectStore> {
   if (address.kind === 's3') {
     const { openS3Store } = await import('./s3-store.ts');

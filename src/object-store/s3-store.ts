@@ -12,15 +12,17 @@ import { bucketAccess, BucketClient, type BucketErrors } from './bucket.ts';
 import { mapStoreErrors, storeError, removeOldFiles } from './file-system.ts';
 import { objectAt, objectMissing, objectPath, type ObjectStore, OWNER, type StoredObject } from './object-store.ts';
 
+// A file store below a prefix of an S3 bucket.
+
 /** Larger files are uploaded in parts of this size, of which one is in memory. */
 const PART_BYTES = 8 * 1_048_576;
 /** Uploads of larger files are limited to a few at a time, to bound the memory. */
 const SMALL_BYTES = 1_048_576;
 const MAX_LARGE_UPLOADS = 4;
-/** Of one upload, as services limit them. */
+/** The maximum of all services for one upload. */
 const MAX_PARTS = 10_000;
 
-const WORDS: BucketErrors = {
+const ERRORS: BucketErrors = {
   missing: 'file_store_bucket_missing',
   refused: 'file_store_refused',
   failed: 'file_store_failed',
@@ -31,7 +33,7 @@ const WORDS: BucketErrors = {
 
 /**
  * Opens the store below a prefix of a bucket. Throws `ConfigError` (`file_store_credentials`) if the environment has no
- * key. Whether the bucket exists shows with the first request.
+ * key. The first request shows whether the bucket exists.
  */
 export async function openS3Store(
   { name, bucket, prefix }: Extract<StoreAddress, { kind: 's3' }>,
@@ -39,7 +41,7 @@ export async function openS3Store(
 ): Promise<ObjectStore> {
   const shown = `s3://${bucket}/${prefix}`;
   const access = bucketAccess(bucket, env, { shown, credentials: 'file_store_credentials' });
-  const client = new BucketClient(access, WORDS, signal);
+  const client = new BucketClient(access, ERRORS, signal);
   const below = prefix === '' ? '' : `${prefix}/`;
   const largeUploads = new PQueue({ concurrency: MAX_LARGE_UPLOADS });
   const keyOf = (sha256: string): string => below + objectPath(sha256);
@@ -74,7 +76,7 @@ export async function openS3Store(
       const uploads = await client.abortStaleUploads(below, before);
       return uploads + (await mapStoreErrors(spool, () => removeOldFiles(spool, before)));
     },
-    claim: async (owner) => {
+    setOwner: async (owner) => {
       // Requested first, because some services ignore conditions.
       if ((await client.head(below + OWNER)) !== null) return;
       await client.putIf(below + OWNER, Buffer.from(owner), 'absent', 'text/plain');
@@ -90,7 +92,7 @@ export async function openS3Store(
   };
 }
 
-/** Reads a download, and ends with an error if it is not what its hash says, so that it is fetched again. */
+/** Reads a download. Throws at the end if its hash is wrong, so that it is fetched again. */
 async function* readVerified(file: string, sha256: string): AsyncGenerator<Uint8Array> {
   const hash = createHash('sha256');
   try {
@@ -116,8 +118,8 @@ async function* listObjects(client: BucketClient, below: string): AsyncGenerator
 }
 
 /**
- * Creates the folder for unfinished downloads below `TMPDIR`: always the same for one bucket, so that what a kill leaves
- * is found. Others may write to the folder above it, so it must be this user's own.
+ * Creates the folder for unfinished downloads below `TMPDIR`: always the same for one bucket, so that the next process
+ * removes what a killed one left. Other users may write to `TMPDIR`, so the folder must belong to this user.
  */
 async function createSpool(env: NodeJS.ProcessEnv, bucket: string): Promise<string> {
   const user = process.getuid?.() ?? 0;

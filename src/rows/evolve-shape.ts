@@ -1,4 +1,3 @@
-// Adds columns and tables for new fields, and widens types for new values.
 import type { JsonObject, JsonValue } from '../model/json.ts';
 import type { Column, ResourceShape, ShapeChange, SourcePath, TableShape } from '../model/table.ts';
 import type { ColumnType } from '../model/vocabulary.ts';
@@ -6,30 +5,11 @@ import { TO_CELL, typeOf, widenFor } from './columns/cells.ts';
 import { columnName, EACH, keysOf, OVERFLOW, tableName } from './columns/column-name.ts';
 import { findRule, siblingNames } from './field-rules.ts';
 import { hasContent, isObject } from './records/as-record.ts';
-import {
-  hasRoomForTable,
-  IGNORED_NOTES,
-  isElement,
-  isFieldWorthStoring,
-  isFull,
-  isStoredWhole,
-  isWorthStoring,
-  type Level,
-  type List,
-  newTable,
-  openLevel,
-  openList,
-  openSlot,
-  pinnedSlot,
-  type ShapeProfile,
-  shapeTree,
-  type ShapeTree,
-  type Slot,
-  type TableNode,
-  takesPinned,
-} from './shape-tree.ts';
+import { hasRoomForTable, IGNORED_NOTES, isElement, isFieldWorthStoring, isFull, isStoredWhole, isWorthStoring, type Level, type List, newTable, openLevel, openList, openSlot, pinnedSlot, type ShapeProfile, shapeTree, type ShapeTree, type Slot, type TableNode, takesPinned } from './shape-tree.ts';
 
-/** The shape that grows: a copy whose tables and columns may be changed, and the names in use. */
+// Adds columns and tables for new fields, and widens types for new values.
+
+/** A mutable copy of the shape, and the names in use. */
 interface Draft {
   resource: string;
   tree: ShapeTree;
@@ -39,12 +19,12 @@ interface Draft {
 }
 
 /**
- * The shape with a column for each new field of `values` and each type wide enough. Never narrows, renames or takes
- * away; a column appears with its first value that is not null, a table with the first element of its array.
+ * Returns the shape with a column for each new field of `values`, and with types that are wide enough. It never narrows,
+ * renames or removes. A column appears with its first value that is not null, a table with the first element of a list.
  *
- * A field that has been an object or array at one time and something else at another gets a JSON column that holds
- * every value whole; columns and tables that it had are still filled. `tableNames` are names in use elsewhere, `tooWideTables`
- * the names of tables that need an `_overflow` column, because a row of theirs is too wide for a database.
+ * A field that was an object or array in one record and a scalar in another gets a JSON column for whole values; its
+ * existing columns and tables are still filled. `tableNames` are names in use elsewhere, `tooWideTables` the tables that
+ * need an `_overflow` column.
  */
 export function evolveShape(
   shape: ResourceShape,
@@ -88,7 +68,6 @@ export function withReferencesAsText(shape: ResourceShape, profile: ShapeProfile
   return { ...shape, tables };
 }
 
-/** JSON is wider than text, and has the objects and lists that a key cannot be. */
 const KEY_TYPES: ReadonlySet<ColumnType> = new Set(['text', 'json']);
 
 /** Columns that are new in `after`, or wider than in `before`. */
@@ -153,7 +132,7 @@ function addColumn(draft: Draft, slot: Slot, value: JsonValue): void {
   slot.table.shape.columns.push(column);
 }
 
-/** Names that this field may not have: those in use, and those that the profile gives to its siblings. */
+/** Names in use, and names that the profile gives to siblings of the field. */
 function unavailableNames({ tree }: Draft, { path, rename }: Slot, inUse: ReadonlySet<string>): ReadonlySet<string> {
   const given = rename === null ? siblingNames(keysOf(path), tree.profile) : [];
   return given.length === 0 ? inUse : new Set([...inUse, ...given]);
@@ -165,7 +144,7 @@ function plainType({ isText, pin }: Slot, value: JsonValue): ColumnType {
   return isText && typeof value === 'string' ? 'text' : (typeOf(value) ?? 'json');
 }
 
-/** Makes the column for fields without room, once. No source-made name begins with `_`. */
+/** Adds the overflow column, once. No name made of source keys begins with `_`. */
 function openOverflow(table: TableNode): void {
   if (table.overflowAt >= 0) return;
   const { path, key, columns } = table.shape;
@@ -173,7 +152,7 @@ function openOverflow(table: TableNode): void {
 }
 
 function growInside(draft: Draft, slot: Slot, value: JsonValue, closed: boolean): void {
-  // Nothing is opened for a value that writes nothing, or a later value would be written differently on the same page.
+  // An empty value creates nothing: otherwise a later value of the same page would be written differently.
   const opens = !closed && isWorthStoring(slot, value, draft.tree.profile) && isPlacedInside(draft, slot, value);
   if (isObject(value)) {
     const level = opens ? openLevel(slot) : slot.level;
@@ -185,7 +164,7 @@ function growInside(draft: Draft, slot: Slot, value: JsonValue, closed: boolean)
   }
 }
 
-/** The child table for the array in `slot`, once it has an element. */
+/** Creates the child table for the array in `slot`. */
 function openTable(draft: Draft, slot: Slot): List {
   if (slot.list !== null) return slot.list;
   const { tree, resource } = draft;

@@ -1,4 +1,4 @@
-// What a profile says of single fields: type, name, stored as JSON.
+// The profile's rules for single fields: type, name, stored as JSON.
 import type { JsonValue } from '../model/json.ts';
 import type { SourcePath } from '../model/table.ts';
 import { type TimeZone, zoneAt, type ZonesByPath } from '../model/time-zone.ts';
@@ -7,7 +7,7 @@ import { cellConverter, TO_CELL, type ToCell, toDateText, toTimestampText } from
 import { EACH, keysOfText, pathText } from './columns/column-name.ts';
 import { parseJson } from './json/parse-json.ts';
 
-/** What a profile says of the column, or of the child table, of one field. */
+/** The rule for the column, or the child table, of one field. */
 export interface FieldRule {
   type?: ColumnType | undefined;
   rename?: string | undefined;
@@ -22,14 +22,14 @@ interface Ruled {
   fields?: Readonly<Record<string, FieldRule>>;
 }
 
-/** A column's type that no value changes, and how values become cells of it. */
+/** A type that the profile fixes, so that no value widens it, and the conversion of values to it. */
 export interface Pin {
   type: ColumnType;
   toCell: ToCell;
   fixedBy?: string | undefined;
 }
 
-/** What the profile says of the field at one path of a record. */
+/** The rules for the field at one path, resolved. */
 export interface PathRule {
   /** Objects and arrays are stored whole, in one JSON column. */
   json: boolean;
@@ -39,12 +39,12 @@ export interface PathRule {
 
 const NO_FIELDS: Readonly<Record<string, FieldRule>> = {};
 
-/** False if the profile has no rule for any field: then none has to be looked up. */
+/** False if the profile has no rule for any field: then no lookup is needed. */
 export function holdsRules({ json, fields = NO_FIELDS }: Ruled): boolean {
   return json.length > 0 || Object.keys(fields).length > 0;
 }
 
-/** The type of a list's field is that of its elements, its name that of their table. */
+/** Returns the rules for a path. For a list, `type` is that of its elements and `rename` that of their table. */
 export function findRule(path: SourcePath, { json, times, fields = NO_FIELDS }: Ruled): PathRule {
   const dotted = pathText(path);
   const { type, fixedBy, rename = null } = Object.hasOwn(fields, dotted) ? (fields[dotted] ?? {}) : {};
@@ -77,7 +77,7 @@ const BOOLEANS: ReadonlyMap<JsonValue, boolean> = new Map<JsonValue, boolean>([
   ['true', true],
 ]);
 
-/** A value of another kind that says exactly the same as one of the type; the value itself if there is none. */
+/** Converts a value of another JSON kind to the equal value of the type; returns the value itself if there is none. */
 const AS_TYPE: Partial<Record<ColumnType, (value: JsonValue, zone: TimeZone | null) => JsonValue>> = {
   boolean: (value) => BOOLEANS.get(typeof value === 'string' ? value.toLowerCase() : value) ?? value,
   integer: asNumber,
@@ -87,8 +87,8 @@ const AS_TYPE: Partial<Record<ColumnType, (value: JsonValue, zone: TimeZone | nu
 };
 
 /**
- * The conversion to a type that the profile gives a field. It takes what a column of the type takes, and what says the
- * same in another way: a number as a text, true and false as 0, 1 or texts, a time at the first second of a day.
+ * Returns the conversion to a type that the profile fixes. Besides values of the type it accepts equal ones in another
+ * form: a number as a text, true and false as 0, 1 or texts, a time at the first second of a day.
  */
 function pinnedCell(type: ColumnType, zone: TimeZone | null): ToCell {
   const toCell = cellConverter(type, zone);

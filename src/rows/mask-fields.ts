@@ -13,10 +13,10 @@ export interface HiddenField {
 
 /** Digits of a hash: 128 bits, so that no two values collide. */
 const HASH_DIGITS = 32;
-/** Levels below which a hidden field is cut; a record that deep is rejected in any case. */
+/** Deeper levels of a hidden field become null; such a record is rejected in any case. */
 const MAX_LEVELS = 110;
 
-/** Paths as a tree: lists are passed through, because each of their elements is meant. */
+/** Hidden paths as a tree. A list needs no node, because a path applies to each element. */
 interface MaskNode {
   act: 'exclude' | 'hash' | null;
   below: Map<string, MaskNode>;
@@ -25,9 +25,8 @@ interface MaskNode {
 type Hash = (text: string) => string;
 
 /**
- * Hides fields of records, by their paths as columns have them. The record's bytes are written again without them,
- * so that they agree with the value; `asSent` has the bytes as they came. A record without
- * fields is hashed whole, because its content is unknown.
+ * Returns a function that hides fields of records. The record's bytes are encoded again without them; `asSent` has the
+ * original bytes. A record that is no object is hashed whole, because its content is unknown.
  */
 export function fieldMask(
   fields: Readonly<Record<string, HiddenField>>,
@@ -47,7 +46,7 @@ export function fieldMask(
   };
 }
 
-/** Returns records as they are compared: without the fields whose change alone does not count. */
+/** Returns a function that removes the fields whose changes do not count (`compare: false`). */
 export function comparedPart(fields: Readonly<Record<string, { compare: boolean }>>): (value: JsonValue) => JsonValue {
   const uncompared = Object.entries(fields).filter(([, { compare }]) => !compare);
   if (uncompared.length === 0) return (value) => value;
@@ -55,7 +54,7 @@ export function comparedPart(fields: Readonly<Record<string, { compare: boolean 
   return (value) => maskedAt(value, root, String);
 }
 
-/** A constant per key, from which the key cannot be found. */
+/** Identifies the key without revealing it. */
 export function hashKeyMark(key: string): string {
   return createHmac('sha256', key).update('content-sync hash_key').digest('hex').slice(0, HASH_DIGITS);
 }
@@ -98,7 +97,7 @@ function maskedObject(object: JsonObject, { below }: MaskNode, hash: Hash): Json
   );
 }
 
-/** What is excluded within a hashed field goes as well. */
+/** Hashes a field without the excluded fields in it. */
 function hashedOnly(member: JsonValue, node: MaskNode, hash: Hash): JsonValue {
   return hashed(node.below.size === 0 ? member : maskedAt(member, withoutHashes(node), hash), hash, 0);
 }
@@ -108,7 +107,7 @@ function withoutHashes({ act, below }: MaskNode): MaskNode {
   return { act: act === 'hash' ? null : act, below: new Map(nodes) };
 }
 
-/** Each value in it hashed; a number and a text of the same digits have the same hash, as they are one key. */
+/** Hashes each scalar; a number and a text of the same digits get the same hash, as they are the same key. */
 function hashed(value: JsonValue, hash: Hash, level: number): JsonValue {
   if (value === null || level > MAX_LEVELS) return null;
   if (Array.isArray(value)) return value.map((element) => hashed(element, hash, level + 1));

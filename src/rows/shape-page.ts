@@ -10,20 +10,7 @@ import { evolveShape, shapeChanges } from './evolve-shape.ts';
 import { findRule } from './field-rules.ts';
 import { BACKSLASH, jsonText } from './json/parse-json.ts';
 import { hasContent, isObject, limitRejection, NOT_AN_OBJECT, type Rejection } from './records/as-record.ts';
-import {
-  isFieldWorthStoring,
-  isFull,
-  isWorthStoring,
-  type Level,
-  type List,
-  pinnedSlot,
-  type ShapeProfile,
-  shapeTree,
-  type ShapeTree,
-  type Slot,
-  type TableNode,
-  takesPinned,
-} from './shape-tree.ts';
+import { isFieldWorthStoring, isFull, isWorthStoring, type Level, type List, pinnedSlot, type ShapeProfile, shapeTree, type ShapeTree, type Slot, type TableNode, takesPinned } from './shape-tree.ts';
 
 // Turns the records of a page into rows of typed tables.
 
@@ -42,7 +29,7 @@ export interface ShapedPage extends Omit<WrittenRows, 'needsGrowth' | 'tooWideTa
   changes: ShapeChange[];
 }
 
-/** A resource before its first record: its own table with its key and nothing else. */
+/** Returns the shape of a resource before its first record: one table with only the key. */
 export function initialShape(resource: string, profile: ShapeProfile): ResourceShape {
   const { id } = profile;
   const keys = typeof id === 'string' ? (keysOfPath(id) ?? [id]) : null;
@@ -52,7 +39,7 @@ export function initialShape(resource: string, profile: ShapeProfile): ResourceS
 
 /**
  * Turns one page's records into rows, and grows the shape if they need it and the contract allows it. A contract
- * other than `evolve` holds from the second page on: the first one that has a column makes the table.
+ * other than `evolve` applies after the first page that adds a column.
  *
  * Rejects records that are too deep or too wide, and under `discard_row` those that do not fit. Throws
  * `SyncError('contract_frozen')` under `freeze`; then nothing of the page is to be written.

@@ -72,7 +72,7 @@ export function planViews(
   return [...planned.values()];
 }
 
-/** Functions have a namespace of their own. */
+/** Gives a view its name in the database. Names of functions are separate from those of tables. */
 function withName(view: View, name: string): View {
   return view.asOf === undefined ? { ...view, name } : { ...view, name, asOf: freeName(view.asOf, new Set()) };
 }
@@ -83,7 +83,7 @@ export function isNameOf(name: string, wanted: string): boolean {
   return name === free || name === freeName(free, new Set([free]));
 }
 
-/** The names that a view would prefer to `name`, the best first. */
+/** Returns the names that a view would use rather than `name`, the best first. */
 function preferredNames(wanted: string, name: string): string[] {
   const cut = cutName(wanted);
   return cut === name ? [] : [cut, ...preferredNames(`${cut}_view`, name)];

@@ -7,14 +7,7 @@ import type { ColumnType } from '../model/vocabulary.ts';
 import { widen } from '../rows/columns/cells.ts';
 import { pathText } from '../rows/columns/column-name.ts';
 import { updatedColumns } from '../rows/columns/updated-time.ts';
-import {
-  cutName,
-  type ExistingColumn,
-  type PlannedColumn,
-  type PlannedView,
-  type View,
-  type ViewColumn,
-} from './view.ts';
+import { cutName, type ExistingColumn, type PlannedColumn, type PlannedView, type View, type ViewColumn } from './view.ts';
 
 // Keeps the names, order and types of the columns that a view already has in the database.
 
@@ -189,7 +182,13 @@ function planIndexes(
   if (own === undefined) return [];
   const columns = [...updatedColumns(own.columns, { updated }), ...publishedColumns(own)];
   const names = new Set(columns.filter(({ type }) => ORDERED.has(type)).map(({ name }) => name));
-  const window = windows === null ? [] : updatedColumns(own.columns, { updated: windows.field }).filter(isDated);
+  const window =
+    windows === null
+      ? []
+      : updatedColumns(own.columns, { updated: windows.field }).filter(
+          // Windows are selected by day, also if days are texts.
+          ({ type }) => ORDERED.has(type) || type === 'text',
+        );
   for (const { name } of window) names.delete(name);
   const filters = [
     ...window.map(({ name }): ColumnIndex => ({ table: own, column: name, why: 'window' })),
@@ -199,11 +198,6 @@ function planIndexes(
   // The key has an index already.
   const others = references.filter(({ table, column }) => table.key[0] !== column && !names.has(column));
   return [...filters, ...others.map(({ table, column }): ColumnIndex => ({ table, column, why: 'reference' }))];
-}
-
-/** Windows are selected by day, also if days are texts. */
-function isDated({ type }: Column): boolean {
-  return ORDERED.has(type) || type === 'text';
 }
 
 /** Types for range queries; a text may be too long for an index. */

@@ -1,4 +1,4 @@
-// What a managed view consists of.
+// The model of managed views: their columns, and the tables and relations that they are planned from.
 import type { ResourceProfile } from '../config/profile/profile.ts';
 import type { ViewDialect } from '../database/view-dialect.ts';
 import type { ResourceShape, TableShape } from '../model/table.ts';
@@ -6,7 +6,6 @@ import type { ColumnType, HistoryPolicy } from '../model/vocabulary.ts';
 import { cutToBytes } from '../rows/columns/column-name.ts';
 import { textHash } from '../rows/records/record-key.ts';
 
-/** One column of a view. */
 export interface ViewColumn {
   name: string;
   /** The type of `sql`; the view may show a wider one (`planned-view.ts`). */
@@ -102,7 +101,7 @@ export interface Relation {
   to: { resource: string; table: TableShape; column: string };
 }
 
-/** What views are made of: the tables of a source, as they are or are about to be, in the order of the profile. */
+/** The input for planning views: the tables of a source after a change, in the order of the profile. */
 export interface ViewModel {
   resources: readonly ViewedResource[];
   relations: readonly Relation[];

@@ -62,7 +62,7 @@ async function killStage(database: TestDatabase): Promise<Stage> {
   const address = storeOf('disk:files', 'blog', stage.folder);
   if (address === null) throw new Error('disk:files is no store');
   const signal = new AbortController().signal;
-  const store = await openObjectStore(address, { clock: systemClock, env: {}, signal, fileMode: 0o600, isMade: true });
+  const store = await openObjectStore(address, { clock: systemClock, env: {}, signal, fileMode: 0o600, mayCreate: true });
   return { ...stage, store };
 }
 

@@ -20,7 +20,7 @@ async function storeWith(
     env: given,
     signal,
     fileMode: 0o600,
-    isMade: true,
+    mayCreate: true,
   });
   onTestFinished(() => store.close());
   return store;

@@ -87,8 +87,8 @@ describe.each(STORES)('$name as a store', ({ place }) => {
     const at = await place();
     const store = await at.open();
     expect(await store.owner()).toBeNull();
-    await store.claim('one');
-    await (await at.open()).claim('other');
+    await store.setOwner('one');
+    await (await at.open()).setOwner('other');
     expect(await store.owner()).toBe('one');
     expect(await objectsOf(store)).toEqual([]);
   });

@@ -17,11 +17,11 @@ describe('a folder as a store', () => {
   it('is made with the first use, unless it is only to be read', async () => {
     const folder = path.join(tempFolder(), 'not/there');
     const place = diskPlace(folder);
-    await expect(place.open({ isMade: false })).rejects.toMatchObject({ code: 'file_store_absent' });
+    await expect(place.open({ mayCreate: false })).rejects.toMatchObject({ code: 'file_store_absent' });
     expect(existsSync(folder)).toBe(false);
     await place.open();
     expect(existsSync(folder)).toBe(true);
-    await place.open({ isMade: false });
+    await place.open({ mayCreate: false });
   });
 
   it('gives files the rights of the settings, whatever the download had', async () => {

@@ -13,7 +13,7 @@ import { tempFolder } from '../support/temp-warehouse.ts';
 export interface StorePlace {
   address: StoreAddress;
   env: NodeJS.ProcessEnv;
-  open(given?: { clock?: Clock; signal?: AbortSignal; fileMode?: number; isMade?: boolean }): Promise<ObjectStore>;
+  open(given?: { clock?: Clock; signal?: AbortSignal; fileMode?: number; mayCreate?: boolean }): Promise<ObjectStore>;
 }
 
 export function addressOf(text: string): StoreAddress {
@@ -30,9 +30,9 @@ function placeAt(address: StoreAddress, env: NodeJS.ProcessEnv): StorePlace {
       clock = systemClock,
       signal = new AbortController().signal,
       fileMode = 0o600,
-      isMade = true,
+      mayCreate = true,
     } = {}) => {
-      const store = await openObjectStore(address, { clock, env, signal, fileMode, isMade });
+      const store = await openObjectStore(address, { clock, env, signal, fileMode, mayCreate });
       onTestFinished(() => store.close());
       return store;
     },

@@ -213,7 +213,8 @@ const whole: ValueKind = { ...plain, form: /^-?\d+$/ };
 const time: ValueKind = {
   form: /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{3})?$/,
   written: textOf,
-  canonical: (cell) => withMilliseconds(textOf(cell)),
+  // SQLite's text leaves zero milliseconds out.
+  canonical: (cell) => textOf(cell).replace(/^[^.]{19}$/, '$&.000'),
 };
 
 /** By the name that Postgres gives the type. */
@@ -240,9 +241,4 @@ function textOf(cell: unknown): string {
 
 function hexOf(cell: unknown): string {
   return Buffer.isBuffer(cell) ? cell.toString('hex') : `text ${String(cell)}`;
-}
-
-/** SQLite's text leaves them out if there are none. */
-function withMilliseconds(text: string): string {
-  return /^[^.]{19}$/.test(text) ? `${text}.000` : text;
 }

@@ -108,9 +108,9 @@ async function openExisting<Tables>(
   return null;
 }
 
-function isWritable(place: string): boolean {
+function isWritable(target: string): boolean {
   try {
-    accessSync(place, constants.W_OK);
+    accessSync(target, constants.W_OK);
     return true;
   } catch {
     return false;

@@ -288,7 +288,7 @@ function columnComment(
 function columnBase(resource: string, tablePath: SourcePath, { path }: Column): string {
   const within = path.slice(tablePath.length);
   const list = tablePath.length === 0 ? '' : `each element of ${pathText(tablePath)} of `;
-  if (within.length === 0) return `${capitalize(list)}the ${resource} record.`;
+  if (within.length === 0) return `${list.replace(/^each/, 'Each')}the ${resource} record.`;
   if (within[0] === OVERFLOW) return `Fields of ${list}the ${resource} record for which there is no column left.`;
   return `Field ${pathText(within)} of ${list}the ${resource} record.`;
 }
@@ -309,10 +309,6 @@ function joinSentences(descriptions: string | undefined, base: string): string {
 
 function asSentence(text: string): string {
   return /[.!?]$/.test(text) ? text : `${text}.`;
-}
-
-function capitalize(text: string): string {
-  return text.slice(0, 1).toUpperCase() + text.slice(1);
 }
 
 /** A managed view as it is created. */

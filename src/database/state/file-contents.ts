@@ -8,12 +8,12 @@ import { inParts, upsertRows } from './in-parts.ts';
 export interface Reference {
   sha256: string;
   bytes: number;
-  /** All rows that name it, and those of current files. */
+  /** Files that have or had this content, and those that have it now. */
   files: number;
   shown: number;
 }
 
-/** Contents of a store that files name, in the order of their hashes after `after`. */
+/** Contents of a store that files have or had, in the order of their hashes after `after`. */
 export async function referencesAfter(
   own: Kysely<OwnTables>,
   store: string,
@@ -40,7 +40,7 @@ export async function referencesAfter(
   }));
 }
 
-/** Those of these contents of a store that rows of the table name. */
+/** Returns those of the hashes that a table has for a store. */
 export async function knownContents(
   own: Kysely<OwnTables>,
   table: '_sync_files' | '_sync_file_objects',
@@ -58,7 +58,7 @@ export async function knownContents(
 /** A file that has, or had, a content. */
 export type ContentUse = Pick<FileRow, 'resource' | 'record_id' | 'field' | 'position' | 'version' | 'valid_to'>;
 
-/** Files that name a content, current ones first. */
+/** Files that have or had a content, current ones first. */
 export function filesWithContent(
   own: Kysely<OwnTables>,
   store: string,
@@ -138,18 +138,18 @@ export function deleteEarlier(own: Kysely<OwnTables>, resource: string, before: 
   return own.deleteFrom('_sync_files').where('resource', '=', resource).where('valid_to', '<', before).compile();
 }
 
-/** Contents that no file names. */
+/** Contents that no file has or had. */
 export function unreferencedObjects(own: Kysely<OwnTables>): Promise<{ store: string; sha256: string }[]> {
   return own.selectFrom('_sync_file_objects').select(['store', 'sha256']).where(isUnreferenced).execute();
 }
 
-/** Deletes contents of a store that no file names. */
+/** Deletes those of the contents that no file has or had. */
 export function forgetObjects(own: Kysely<OwnTables>, store: string, hashes: readonly string[]): CompiledQuery[] {
   const unnamed = own.deleteFrom('_sync_file_objects').where('store', '=', store).where(isUnreferenced);
   return inParts(hashes).map((part) => unnamed.where('sha256', 'in', part).compile());
 }
 
-/** Deletes old contents that no file names, whether they are still in their store or not. */
+/** Deletes old contents that no file has or had, even if they are still in the store. */
 export function forgetOldUnreferenced(own: Kysely<OwnTables>, store: string, before: TimestampText): CompiledQuery[] {
   const old = own.deleteFrom('_sync_file_objects').where('store', '=', store).where('stored_at', '<', before);
   return [old.where(isUnreferenced).compile()];

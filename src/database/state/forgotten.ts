@@ -81,13 +81,13 @@ function refuseOtherKey(marks: readonly { key_mark: string }[], { source, key }:
 /** A record that is to be erased, whose id is still stored. */
 export type ForgetRequest = ForgottenRow & { record_id: string };
 
-/** Requests records to be erased; those that were erased before are erased again. */
+/** Returns the statements that request the erasure of records, also of those that were erased before. */
 export function requestErasure(
   own: Kysely<OwnTables>,
   { source, key }: { source: string; key: string },
-  asked: { resource: string; ids: readonly string[]; version: string; at: TimestampText },
+  request: { resource: string; ids: readonly string[]; version: string; at: TimestampText },
 ): CompiledQuery[] {
-  const { resource, ids, version, at } = asked;
+  const { resource, ids, version, at } = request;
   const open = { erased_at: null, cleaned_at: null, counts: null };
   const rows = Array.from(ids, (record_id) => ({
     resource,
@@ -127,7 +127,7 @@ export async function unerasedRecords(own: Kysely<OwnTables>, resource: string):
   );
 }
 
-/** Resources with such records. */
+/** Resources with records of which nothing was erased yet. */
 export async function resourcesToErase(own: Kysely<OwnTables>): Promise<string[]> {
   const rows = own.selectFrom('_sync_forgotten').select('resource').distinct().where('record_id', 'is not', null);
   return (await rows.where('erased_at', 'is', null).execute()).map(({ resource }) => resource);

@@ -1,5 +1,5 @@
 // Splits lists so that a statement stays below the limits of bound values.
-import { type CompiledQuery, type Kysely, type RawBuilder, sql } from 'kysely';
+import { type CompiledQuery, type Kysely, sql } from 'kysely';
 import type { OwnTables } from '../own-tables.ts';
 
 /** Splits a list of ids or short rows into parts: every database limits the bound values of a statement. */
@@ -7,11 +7,6 @@ export function inParts<T>(list: readonly T[], size = 500): T[][] {
   const parts: T[][] = [];
   for (let at = 0; at < list.length; at += size) parts.push(list.slice(at, at + size));
   return parts;
-}
-
-/** For an upsert: each of these columns gets the value of the row that could not be inserted. */
-function newest(columns: readonly string[]): Record<string, RawBuilder<never>> {
-  return Object.fromEntries(columns.map((name) => [name, sql<never>`excluded.${sql.id(name)}`]));
 }
 
 /** Values of a statement, below the limits of all databases. */
@@ -29,6 +24,7 @@ export function upsertRows<Table extends keyof OwnTables>(
   columns: readonly (keyof OwnTables[Table] & string)[],
 ): CompiledQuery[] {
   const width = Object.keys(rows[0] ?? {}).length;
+  const newValues = Object.fromEntries(columns.map((name) => [name, sql<never>`excluded.${sql.id(name)}`]));
   return inParts(rows, Math.max(1, Math.floor(MAX_VALUES / Math.max(1, width)))).map((part) =>
     own
       .insertInto(table)
@@ -38,7 +34,7 @@ export function upsertRows<Table extends keyof OwnTables>(
       .onConflict((conflict) => {
         const existing = conflict.columns(key);
         // oxlint-disable-next-line no-unsafe-type-assertion
-        return columns.length === 0 ? existing.doNothing() : existing.doUpdateSet(newest(columns) as never);
+        return columns.length === 0 ? existing.doNothing() : existing.doUpdateSet(newValues as never);
       })
       .compile(),
   );

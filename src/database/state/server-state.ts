@@ -49,7 +49,7 @@ export interface SentAlert {
   channel: string;
   /** Not stored: the row is in the warehouse of this source. */
   source: string;
-  /** The kind, and the resource if it is about one. */
+  /** The kind, with the resource if the alert is about one. */
   alert: string;
   /** The reported text. */
   what: string;
@@ -73,15 +73,15 @@ export async function readSentAlerts(own: Kysely<OwnTables>, source: string): Pr
   }));
 }
 
-export function saveSentAlert(own: Kysely<OwnTables>, { source: _source, ...told }: SentAlert): CompiledQuery[] {
+export function saveSentAlert(own: Kysely<OwnTables>, { source: _source, ...sent }: SentAlert): CompiledQuery[] {
   const row = {
-    ...told,
-    since: timestampText(told.since),
-    told_at: timestampText(told.told_at),
+    ...sent,
+    since: timestampText(sent.since),
+    told_at: timestampText(sent.told_at),
     // Not used since 0.2.
     gone_at: null,
     returns: 0,
-    over_at: told.over_at === null ? null : timestampText(told.over_at),
+    over_at: sent.over_at === null ? null : timestampText(sent.over_at),
   };
   const columns = ['what', 'since', 'told_at', 'gone_at', 'over_at', 'returns'] as const;
   return upsertRows(own, '_sync_alerts', [row], ['channel', 'alert'], columns);

@@ -2,6 +2,8 @@ import type { ViewCell } from '../../database/snapshot-reader.ts';
 import type { ColumnType } from '../../model/vocabulary.ts';
 import type { ExportFormat } from './format.ts';
 
+// The export formats CSV and NDJSON.
+
 type Formatter = (cell: Exclude<ViewCell, null>) => string;
 
 /** CSV by RFC 4180 with a header: NULL is an empty field, an empty text is `""`. */
@@ -63,7 +65,7 @@ export const NDJSON: ExportFormat = {
   begin: (columns) => {
     const members = columns.map(({ name, type }) => ({
       key: `${JSON.stringify(name)}:`,
-      format: JSON_FORMS[type]?.format ?? formatJsonText,
+      format: JSON_FORMS[type]?.format ?? ((cell) => JSON.stringify(String(cell))),
     }));
     const line = (row: readonly ViewCell[]): string =>
       `{${members.map(({ key, format }, at) => key + formatCell(row[at] ?? null, format, 'null')).join(',')}}\n`;
@@ -80,10 +82,6 @@ const JSON_FORMS: Partial<Record<ColumnType, { stored: string; format: Formatter
   timestamp: { stored: 'ISO 8601, Z', format: (cell) => JSON.stringify(formatIsoTime(cell)) },
   json: { stored: 'value', format: formatJsonValue },
 };
-
-function formatJsonText(cell: Exclude<ViewCell, null>): string {
-  return JSON.stringify(String(cell));
-}
 
 /** JSON has no form for infinities and NaN, so they become texts. */
 function formatNumber(cell: Exclude<ViewCell, null>): string {

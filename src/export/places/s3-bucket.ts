@@ -7,7 +7,7 @@ import { exportBusy, type ExportPlace, MANIFEST, type PlacedFile } from './place
 
 const ADDRESS = /^s3:\/\/([^/?#]+)(?:\/(.*))?$/s;
 
-const WORDS: BucketErrors = {
+const ERRORS: BucketErrors = {
   missing: 'export_bucket_missing',
   refused: 'export_refused',
   failed: 'export_failed',
@@ -36,7 +36,7 @@ export function openBucket(
   { access, prefix }: { access: BucketAccess; prefix: string },
   dependencies: { signal: AbortSignal },
 ): ExportPlace {
-  const client = new BucketClient(access, WORDS, dependencies.signal);
+  const client = new BucketClient(access, ERRORS, dependencies.signal);
   const shown = `s3://${access.bucket}/${prefix}`;
   const key = prefix + MANIFEST;
   let known: { text: string; etag: string } | null = null;

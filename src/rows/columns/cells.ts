@@ -8,7 +8,7 @@ import { fitsDouble, isExact, isIntegerSource, jsonText } from '../json/parse-js
 
 /** State that conversions share while a page is shaped. */
 export interface CellNotes {
-  /** True while the record's text holds a `\u` escape: without one there is no NUL and no lone surrogate to look for. */
+  /** True if the record's text has a `\u` escape: only then it may contain a NUL or half a surrogate pair. */
   suspect: boolean;
   /** Cells in which such characters were replaced. */
   repaired: number;
@@ -101,8 +101,8 @@ const WIDER: Record<string, ColumnType> = {
 };
 
 /**
- * The narrowest type that holds the values of both: integer → double → numeric, date → timestamp, any two others →
- * text, and json with anything → json. Numeric, text and json hold what fits a double too, by its source digits.
+ * Returns the narrowest type for the values of both: integer → double → numeric, date → timestamp, json with anything →
+ * json, any two others → text.
  */
 export function widen(a: ColumnType, b: ColumnType): ColumnType {
   if (a === b) return a;
@@ -110,7 +110,7 @@ export function widen(a: ColumnType, b: ColumnType): ColumnType {
   return WIDER[`${a} ${b}`] ?? WIDER[`${b} ${a}`] ?? 'text';
 }
 
-/** The type a column gets that holds nothing but this value; null for null. */
+/** Returns the narrowest type of a value; null for null. */
 export function typeOf(value: JsonValue): ColumnType | null {
   if (value === null) return null;
   if (typeof value === 'string') return textType(value);
@@ -120,7 +120,7 @@ export function typeOf(value: JsonValue): ColumnType | null {
   return 'json';
 }
 
-/** The type that a column of type `type` needs to hold `value`, which it cannot hold yet. */
+/** Returns the wider type that a column needs for a value that does not fit. */
 export function widenFor(type: ColumnType, value: JsonValue): ColumnType {
   const other = typeOf(value) ?? type;
   // An integer beyond 2^53 is an integer, but a double would lose its last digits.
@@ -181,9 +181,9 @@ const CLOCK = String.raw`([01]\d|2[0-3]):([0-5]\d)(?::([0-5]\d)(?:\.(\d{1,9}))?)
 const ZONE = String.raw`([Zz])|([+-])([01]\d|2[0-3])(?::?([0-5]\d))?`;
 const BEGINS_WITH_DATE = new RegExp(`^${DATE}`);
 const TIME = new RegExp(`^${DATE}(?:[Tt ]${CLOCK}(?:${ZONE})?)?$`);
-/** Other counts of digits are more likely a number, or a date such as `20261127120000`. */
+/** Texts with another number of digits are more likely a number, or a date such as `20261127120000`. */
 const UNIX_TEXT = /^(?:\d{10}(?:\.\d{1,9})?|\d{13}|\d{16})$/;
-/** The most frequent form, in UTC and on a day that every month has: its cell needs no parts. */
+/** The most frequent form, in UTC and on a day that every month has: it is faster to convert. */
 const PLAIN_UTC =
   /^(?!0000)\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{3})?Z$/;
 const EARLIEST = Date.parse('0001-01-01T00:00:00Z');
@@ -210,15 +210,15 @@ export function parseInstant(moment: JsonValue | undefined, zone: TimeZone | nul
   return spread === 0 ? { epochMs, nanos } : { epochMs, nanos, latestMs: epochMs + spread };
 }
 
-/** True for a date and time without `Z` or an offset: what it means depends on the place. */
+/** True for a date and time without `Z` or an offset. */
 export function isLocalTime(text: string): boolean {
   return readTime(text)?.isLocal ?? false;
 }
 
 /**
  * The text of a timestamp cell: UTC, `YYYY-MM-DD HH:MM:SS`, with `.SSS` or `.SSSSSS` only if there are milliseconds or
- * microseconds (the rest is cut off; the version's body keeps it). A database may keep less. A local time is read in `zone`, as UTC without one. Null unless `text`
- * is an ISO 8601 date and time between the years 1 and 9999: no leap second, no 24:00, no date alone.
+ * microseconds; the rest is cut off. A local time is read in `zone`, or as UTC. Null unless `text` is an ISO 8601 date and
+ * time between the years 1 and 9999: no leap second, no 24:00, no date alone.
  */
 export function toTimestampText(text: string, zone: TimeZone | null = null): string | null {
   if (text.length <= DATE_LENGTH) return null;
@@ -262,7 +262,7 @@ function inRange(epochMs: number): boolean {
 }
 
 /**
- * A local time that its zone would move out of the calendar is not moved: services write the first and the last possible
+ * A local time that its zone would move out of the calendar is read as UTC: services write the first and the last possible
  * time for "none".
  */
 function toEpochMs({ written, offsetMinutes, isLocal }: WrittenTime, zone: TimeZone | null): number {
@@ -297,7 +297,7 @@ const MS_OF_400_YEARS = 146_097 * 86_400_000;
 
 /** Epoch milliseconds of the begin of a day in UTC; null if the calendar has none. */
 function startOfDay(year: number, month: number, day: number): number | null {
-  // `Date.UTC` takes the years 1 to 99 for 1901 to 1999; the same days come again after 400 years.
+  // `Date.UTC` reads the years 1 to 99 as 1901 to 1999; the calendar repeats after 400 years.
   const later = Date.UTC(year + 400, month - 1, day);
   const isThere = year > 0 && (day <= SHORTEST_MONTH || new Date(later).getUTCDate() === day);
   return isThere ? later - MS_OF_400_YEARS : null;

@@ -13,11 +13,11 @@ const HASH_LENGTH = 8;
  * stay (lower case, NFC), everything else is one `_`; reserved words get a `_` at the end; nothing begins with `_`, so
  * no name clashes with ours (`_version`, `_overflow`, ...).
  *
- * Two paths never get one name: a name that is taken, too long or empty gets a hash of the path, which depends on the
- * path alone. Only which of two colliding paths comes first depends on the order; the catalog keeps it.
+ * A name that is taken, too long or empty gets a hash of the path. Which of two colliding paths comes first depends on
+ * the order of records; the catalog keeps it.
  *
- * `profileName` is the name that the profile gives the field, in place of that of its keys. A field that would be called as one
- * of `keys`, what we call the keys of a child table, is `source_position`.
+ * `profileName` replaces the name made of the keys. `keys` are our key columns of a child table: a field of such a name
+ * gets the prefix `source_`.
  */
 export function columnName(
   sourceKeyPath: readonly string[],
@@ -68,7 +68,7 @@ function snakeKey(key: string): string {
 function uniqueName(name: string, unnamed: string, path: readonly string[], taken: ReadonlySet<string>): string {
   if (name !== '' && Buffer.byteLength(name) <= MAX_BYTES && !taken.has(name)) return name;
   const stem = cutToBytes(name === '' ? unnamed : name, MAX_BYTES - HASH_LENGTH - 1).replace(/_$/, '');
-  // The second round and later ones are for a field that already bears the hash of another as its own name.
+  // Later rounds are for a field whose own name is the hashed name of another one.
   for (let round = 0; ; round++) {
     const seed = JSON.stringify(round === 0 ? path : [path, round]);
     const hashed = `${stem}_${textHash(seed).slice(0, HASH_LENGTH)}`;
@@ -85,22 +85,22 @@ export function cutToBytes(text: string, limit: number): string {
 
 /** Means "each element of the array" in a path. */
 export const EACH = '[]';
-/** Ends the path of the column that keeps the fields for which a table has no column left. */
+/** Ends the path of the overflow column, for fields of a table with the maximum number of columns. */
 export const OVERFLOW = '[overflow]';
 /** A source key that looks like one of the two (or like its escaped form) is escaped by a backslash. */
 const LOOKS_LIKE_MARK = /^\\*\[(overflow)?\]$/;
 
-/** A source key as part of a path. */
+/** Escapes a source key as part of a path. */
 export function pathPart(key: string): string {
   return LOOKS_LIKE_MARK.test(key) ? `\\${key}` : key;
 }
 
-/** The source key that `pathPart` wrote. */
+/** The inverse of `pathPart`. */
 export function sourceKey(part: string): string {
   return LOOKS_LIKE_MARK.test(part) ? part.slice(1) : part;
 }
 
-/** The keys of a path without the marks, which names are made of. */
+/** Returns the source keys of a path, without marks. */
 export function keysOf(path: SourcePath): string[] {
   return path.filter((part) => part !== EACH).map(sourceKey);
 }
@@ -110,13 +110,13 @@ export function columnPathOf(field: string): SourcePath | null {
   return keysOfPath(field)?.map(pathPart) ?? null;
 }
 
-/** The path as people write it: dotted; as a JSON array if a key would make that ambiguous. */
+/** Formats a path for users: dotted, or as a JSON array if a key contains a dot or a quote. */
 export function pathText(path: SourcePath): string {
   const keys = keysOf(path);
   return keys.some((key) => key.includes('.') || key.includes('"')) ? JSON.stringify(keys) : keys.join('.');
 }
 
-/** The keys that `pathText` wrote. */
+/** The inverse of `pathText`, as keys. */
 export function keysOfText(text: string): string[] {
   if (!text.startsWith('["')) return text.split('.');
   const keys: unknown = JSON.parse(text);

@@ -9,14 +9,14 @@ import { fieldAt } from '../records/as-record.ts';
 import { parseInstant } from './cells.ts';
 import { pathText } from './column-name.ts';
 
-/** Where a record says when it last changed: of several fields the first that is not null counts. */
+/** The fields with the time of a record's last change: the first that is not null counts. */
 export interface UpdatedBy {
   updated: string | readonly string[] | null;
   /** Zones of local times by field; all fields of `updated` have the same one. Absent: UTC. */
   times?: ZonesByPath;
 }
 
-/** When the service says that a record last changed; null if it does not say so in a way that we can read. */
+/** Reads when a record last changed; null if that is missing or unreadable. */
 export function updatedTime(record: JsonValue, by: UpdatedBy): Updated | null {
   const value = firstOf(record, updatedPaths(by));
   const instant = parseInstant(value, updatedZone(by));
@@ -54,18 +54,18 @@ export function updatedColumns(columns: readonly Column[], by: UpdatedBy): Colum
 }
 
 /**
- * The zone in which the warehouse's cells of these columns are to be read: a column of moments holds them in UTC, any
- * other what the service wrote. If one column is of another type, timestamps come with their `Z`.
+ * The zone of local times in the cells of these columns; null if all are timestamps, which are stored in UTC. Other types
+ * hold what the service wrote; timestamps among them are read with a `Z`.
  */
 export function storedZone(columns: readonly Column[], by: UpdatedBy): TimeZone | null {
   return columns.every(({ type }) => type === 'timestamp') ? null : updatedZone(by);
 }
 
-/** A field by which a service says that a record is deleted. */
+/** A field that marks a record as deleted. */
 export interface DeletedField {
   /** Dotted path. */
   field: string;
-  /** The values that say so; without them every value that is not null, false, 0 or empty does. */
+  /** The values that mean deleted; if absent, every value that is not null, false, 0 or empty. */
   in?: readonly (string | number | boolean)[] | undefined;
   /** Dotted path of the time of the delete; without it, `field` if that is a time. */
   at?: string | undefined;
@@ -73,7 +73,7 @@ export interface DeletedField {
 
 /** A record that the service lists as deleted. */
 export interface Tombstone {
-  /** The service's own time of the delete, as our tables hold times (UTC); null if it says none. */
+  /** The service's own time of the delete, UTC; null if there is none. */
   at: string | null;
 }
 
@@ -83,7 +83,7 @@ interface TombstoneFields {
   times: ZonesByPath;
 }
 
-/** The tombstone that a record is, by the first of the profile's fields that says so; null for a live record. */
+/** Returns the tombstone by the first field that marks the record as deleted; null for a live record. */
 export function tombstoneOf(value: JsonValue, { deleted, times }: TombstoneFields): Tombstone | null {
   if (deleted === null) return null;
   const fields: readonly DeletedField[] = 'field' in deleted ? [deleted] : deleted;
@@ -99,7 +99,7 @@ function isDeletedValue(found: JsonValue | undefined, values: DeletedField['in']
   return !NOT_DELETED.has(text) && !/^000[01]-/.test(text);
 }
 
-/** Besides the zero times of some languages, which begin with the year 0 or 1. */
+/** Values of live records, besides zero times of some languages, which begin with the year 0 or 1. */
 const NOT_DELETED: ReadonlySet<string> = new Set(['', '0', 'false']);
 
 /** Null for objects and arrays. */
@@ -108,7 +108,7 @@ function scalarText(value: Exclude<JsonValue, null>): string | null {
   return typeof value === 'object' ? null : String(value);
 }
 
-/** A smaller number is a flag and no Unix time. */
+/** An earlier time is a flag, such as 1, and no Unix time. */
 const EARLIEST_MS = Date.parse('1980-01-01T00:00:00Z');
 
 function readTime(value: JsonValue, path: string, times: TombstoneFields['times']): string | null {

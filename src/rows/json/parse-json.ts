@@ -5,7 +5,7 @@ import type { ExactNumber, JsonObject, JsonValue } from '../../model/json.ts';
 /**
  * `JSON.parse`, but numbers whose digits a double does not give back (integers beyond 2^53, decimals with more digits
  * than tell it from others, 1e400) come back as `ExactNumber`. Of equal keys the last one wins; `__proto__` is an
- * ordinary key; `-0` is the double -0. Any depth is accepted: check it against the limit (`record-limits.ts`) before
+ * ordinary key; `-0` is the double -0. Any depth is accepted: check it with `limitRejection` before
  * walking it.
  *
  * Throws `SyncError('bad_json')`, to be retried: a broken body is most often a broken transfer.

@@ -4,7 +4,7 @@ import { CLOSE_BRACE, isExact, parseJson, skipSpace } from '../json/parse-json.t
 
 // Prepares a received record as the profile says: unwrapped values, filter, partition, hidden fields.
 
-/** True for a JSON object: no array, no null, no number kept by its digits. */
+/** True for a JSON object; false for arrays, null and exact numbers. */
 export function isObject(value: JsonValue | undefined): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value) && !isExact(value);
 }
@@ -29,10 +29,9 @@ export function stepInto(value: JsonValue | undefined, step: PathStep): JsonValu
 }
 
 /**
- * True if anything in the value needs a column or a row: a text, a number, a boolean or an element of an array, on any
- * level; false for null, empty arrays and objects without such a value. An element counts whatever it is, so that an
- * array has as many rows when it comes before others as when it comes after them. Recurses: only for records within the
- * depth limit.
+ * True if the value needs a column or a row: it is or contains a text, a number, a boolean or a non-empty array. Elements
+ * count whatever they are, so that the number of rows does not depend on the order of records. Recurses: only for records
+ * within the depth limit.
  */
 export function hasContent(value: JsonValue | undefined): boolean {
   if (value === null || value === undefined) return false;
@@ -41,9 +40,8 @@ export function hasContent(value: JsonValue | undefined): boolean {
 }
 
 /**
- * The record with a field that is known from where it was found: the key of a map, or the listing that it comes from.
- * The field comes first in the record and in its body, whose other bytes stay as they are. A record that has the
- * field, or is no object, stays as it is.
+ * Adds a field that the response has outside of the record: its key in a map, or its listing. The field comes first in
+ * the record and in its bytes. A record that has the field, or is no object, stays as it is.
  */
 export function withField(record: SourceRecord, field: string, text: string): SourceRecord {
   const { value, bytes } = record;
@@ -57,7 +55,7 @@ export function withField(record: SourceRecord, field: string, text: string): So
 /** A value that a field is compared with. */
 type Scalar = string | number | boolean | null;
 
-/** What a field must be. A missing field is null; of an array, each element counts. `exists`: there, and not null. */
+/** A condition on a field. A missing field is null; of an array, any element may match. `exists`: not null. */
 interface RecordCondition {
   field: string;
   in?: readonly Scalar[] | undefined;
@@ -79,17 +77,15 @@ function meetsOne(record: JsonValue, { field, in: wanted, not_in: unwanted, exis
 
 function isAmong(value: JsonValue, scalars: readonly Scalar[]): boolean {
   const values = Array.isArray(value) ? value : [value];
-  return values.some((each) => scalars.some((scalar) => isSame(each, scalar)));
+  // Compares exact numbers by their digits, also with a text: a number in YAML is only a double.
+  return values.some((each) =>
+    scalars.some((scalar) => (isExact(each) ? each.rawJSON === String(scalar) : each === scalar)),
+  );
 }
 
-/** A long number is compared by its digits, also with a text of them: YAML keeps no more than a double. */
-function isSame(value: JsonValue, scalar: Scalar): boolean {
-  return isExact(value) ? value.rawJSON === String(scalar) : value === scalar;
-}
-
-/** How a resource's records are seen: the part of its profile that comes between an answer and a row. */
+/** The part of a resource's profile by which a received record is prepared before it becomes a row. */
 export interface RecordRules {
-  /** The listing that it comes from, where the resource has several, and the field that says so. */
+  /** For a resource with several listings: the field that names the listing, and its value in this one. */
   partition?: { readonly field: string; readonly value: string } | null;
   unwrap?: readonly UnwrapRule[];
   filter?: readonly RecordCondition[];
@@ -98,8 +94,8 @@ export interface RecordRules {
 }
 
 /**
- * A record of an answer as ids, times and tables see it. Its bytes stay what the service sent, unless fields are hidden:
- * then they are the rest, and `asSent` has what the service sent.
+ * Prepares a received record for keys, times and tables. Its bytes stay as the service sent them. If fields are hidden,
+ * the bytes are encoded again without them, and `asSent` has the original ones.
  */
 export function asRecord(sent: SourceRecord, rules: RecordRules): SourceRecord {
   const seen = applyRules(sent, rules);
@@ -111,8 +107,10 @@ function applyRules(sent: SourceRecord, rules: RecordRules): SourceRecord {
   if (sent.aside !== undefined || (unwrap.length === 0 && filter.length === 0 && partition === null)) return sent;
   const record = partition === null ? sent : withField(sent, partition.field, partition.value);
   const value = unwrapped(record.value, unwrap);
-  if (partition !== null && !isOfPartition(partition, value))
-    return { ...record, value: null, aside: wrongPartition(partition.field) };
+  if (partition !== null && !isOfPartition(partition, value)) {
+    const detail = `${partition.field} is not that of the listing in which the record is`;
+    return { ...record, value: null, aside: { reason: 'partition_other', detail } };
+  }
   return meets(value, filter) ? { ...record, value } : { ...record, value, isLeftOut: true };
 }
 
@@ -122,16 +120,12 @@ function isOfPartition({ field, value }: NonNullable<RecordRules['partition']>, 
   return isExact(actual) ? actual.rawJSON === value : typeof actual !== 'object' && String(actual) === value;
 }
 
-function wrongPartition(field: string): NonNullable<SourceRecord['aside']> {
-  return { reason: 'partition_other', detail: `${field} is not that of the listing in which the record is` };
-}
-
-/** A stored body as ids, times and tables see it: one with hidden fields was stored as they see it. */
+/** Reads a stored body as `asRecord` prepares records; a body with hidden fields was stored in that form. */
 export function storedValue(body: string, { unwrap = [], mask = null }: RecordRules): JsonValue {
   return mask === null ? unwrapped(parseJson(body), unwrap) : parseJson(body);
 }
 
-/** The records that are to be rows: those that the profile's filter does not leave out. */
+/** Returns the records that the profile's filter does not exclude. */
 export function recordsPassingFilter(records: readonly SourceRecord[]): readonly SourceRecord[] {
   return records.some(({ isLeftOut }) => isLeftOut === true)
     ? records.filter(({ isLeftOut }) => isLeftOut !== true)
@@ -147,13 +141,12 @@ export type UnwrapRule =
   /** An object with no members but these, of which some may be missing. */
   | { keys: readonly string[]; value: string };
 
-/** Deeper levels stay as they are: such a record is rejected (`record-limits.ts`). */
+/** Deeper levels stay as they are: `limitRejection` rejects such a record. */
 const MAX_LEVELS = 100;
 
 /**
- * The record with each wrapper in it replaced by its value, from the outside to the inside: the first rule that fits
- * an object counts, and what it held is looked at again. The record itself is no wrapper. Returns the same object if
- * it holds none.
+ * Replaces each wrapper in the record by its value, outer ones first: the first rule that fits counts, and the value may
+ * be a wrapper again. The record itself is no wrapper. Returns the same object if it contains none.
  */
 export function unwrapped(record: JsonValue, rules: readonly UnwrapRule[]): JsonValue {
   return rules.length === 0 ? record : unwrapMembers(record, rules, 1);
@@ -214,7 +207,7 @@ export function limitRejection(value: JsonValue, bytes: number): Rejection | nul
   return count <= MAX_VALUES ? null : (REJECTIONS[count] ?? REJECTIONS[Infinity] ?? null);
 }
 
-/** Not counts but signs, each above every count. */
+/** Special results of counting, larger than every count. */
 const TOO_DEEP = 1e9;
 const KEY_TOO_LONG = 2e9;
 const REJECTIONS: Record<number, Rejection> = {
@@ -223,7 +216,7 @@ const REJECTIONS: Record<number, Rejection> = {
   [Infinity]: { reason: 'too_wide', detail: `more than ${MAX_VALUES} fields and elements in one record` },
 };
 
-/** The count so far with the object's fields added. Runs for each record, so it stays a plain loop without objects. */
+/** Adds the object's fields to the count. A plain loop without objects, because it runs for each record. */
 function countObject(object: JsonObject, depth: number, before: number): number {
   if (depth > MAX_DEPTH) return TOO_DEEP;
   let count = before;

@@ -1,4 +1,4 @@
-// Compares two readings of one record field by field, to tell users what differs.
+// Compares a listed record with the individually fetched one, field by field, and describes the differences.
 import type { JsonValue } from '../../model/json.ts';
 import { isExact } from '../json/parse-json.ts';
 import { isObject } from './as-record.ts';
@@ -6,7 +6,7 @@ import { sameJson } from './record-key.ts';
 
 export type JsonKind = 'null' | 'boolean' | 'number' | 'text' | 'list' | 'object';
 
-/** A field in which the record read alone differs from the listed one; of equal kinds if only the values differ. */
+/** A field in which the individually fetched record (`alone`) differs from the listed one; equal kinds for other values. */
 export interface RecordDifference {
   /** Dotted, `[]` for the elements of a list; '' for the record itself. */
   path: string;
@@ -28,7 +28,7 @@ function kindOf(value: JsonValue): JsonKind {
   return typeof value === 'number' || isExact(value) ? 'number' : 'object';
 }
 
-/** The outermost fields in which two readings of one record differ; empty if they are the same. Pure. */
+/** Returns the outermost fields in which the two differ; empty if they are equal. */
 export function recordDifferences(listed: JsonValue, alone: JsonValue): RecordDifference[] {
   return [...differencesAt('', listed, alone, 0)];
 }
@@ -64,12 +64,12 @@ function ownField(value: Readonly<Record<string, JsonValue>>, key: string): Json
   return Object.hasOwn(value, key) ? value[key] : undefined;
 }
 
-/** True for differences of values alone: the same fields, of the same kinds. */
+/** True if only values differ, in fields of the same kinds. */
 export function isOfValues(differences: readonly RecordDifference[]): boolean {
   return differences.every(({ listed, alone }) => listed === alone);
 }
 
-/** The differences as a sentence without a full stop, for the person who corrects the profile. */
+/** Describes the differences as a sentence without a full stop, for the user who corrects the profile. */
 export function differenceText(differences: readonly RecordDifference[]): string {
   const parts = [
     ['only in the listing', differences.filter(({ alone }) => alone === null)],
@@ -127,10 +127,9 @@ export function addFieldKinds(outline: FieldKinds, by: FieldKinds): void {
 }
 
 /**
- * The first field that keeps a reading from standing in for the listed record, or null if there is none. `proved` are
- * the fields that were the same in the listing and in the record read alone. A reading may have only those, of the
- * kinds that they had there (or null). It may lack a field that the record had before (`stored`, null if unknown) only
- * if that field is proved, so that its absence means something. Pure.
+ * Returns the first field because of which an individually fetched record must not replace the listed one; null if there
+ * is none. `proved` are the fields that were equal in both. The record may have only these, of the same kinds or null. A
+ * field that was stored before (`stored`, null if unknown) may only be missing if it is among them.
  */
 export function unprovedField(proved: FieldKinds, reading: FieldKinds, stored: FieldKinds | null): string | null {
   for (const [path, kinds] of reading) {

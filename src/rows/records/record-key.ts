@@ -15,9 +15,9 @@ export type RecordKey = { key: string } | { reject: Rejection };
  * The record's identity at the dotted path `id`. A text is taken as it is, an integer by its source digits (so 5 and
  * "5" are one key); null, the empty text and a missing field are rejected.
  *
- * Several paths make one key, the JSON array of their values, in which a part may be null or empty: a dimension of a
- * report that is not set identifies its row as well. Null, "" and "null" are three parts, 5 and "5" are one. A
- * part that is missing is rejected: if the profile misspells it, it is missing in every record.
+ * Several paths make one key, the JSON array of their values, in which a part may be null or empty, as in reports. Null,
+ * "" and "null" are three different parts, 5 and "5" are one. A missing part is rejected, because the profile may have
+ * misspelled it.
  */
 export function recordKey(value: JsonValue, id: string | string[]): RecordKey {
   if (typeof id === 'string') return wholeKey(value, id);
@@ -110,8 +110,8 @@ export function textHash(text: string | Buffer): string {
 }
 
 /**
- * True if two values say the same: order of keys and white space do not count, order of elements does; `ExactNumber`s
- * are the same if their digits are. Recurses: only for records within the depth limit.
+ * True if two values are equal, in any order of keys; `ExactNumber`s are equal if their digits are. Recurses: only for
+ * records within the depth limit.
  */
 export function sameJson(a: JsonValue, b: JsonValue): boolean {
   return isDeepStrictEqual(a, b);
@@ -135,7 +135,7 @@ function canonicalText(value: JsonValue, depth = 0): string {
   return `{${members.join('')}}`;
 }
 
-/** Equal for all values that `sameJson` holds equal. */
+/** The same hash for all values that are equal by `sameJson`. */
 export function canonicalHash(value: JsonValue): string {
   return textHash(canonicalText(value));
 }

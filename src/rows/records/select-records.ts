@@ -1,10 +1,10 @@
 // Finds the records of a page by the path in the profile, each with its exact bytes.
 import { EACH_ELEMENT, isEach, type PathStep, stepsOf } from '../../model/body-path.ts';
-import type { JsonObject, JsonValue, SourceRecord } from '../../model/json.ts';
+import type { JsonValue, SourceRecord } from '../../model/json.ts';
 import { COMMA, QUOTE, skipSpace, stringEnd, valueEnd } from '../json/parse-json.ts';
 import { isObject, stepInto, withField } from './as-record.ts';
 
-/** A value of a body, where it begins there, and where it ends if that is known. */
+/** A value of a body, the position where it begins, and where it ends if that is known. */
 interface ValueInBody {
   value: JsonValue;
   start: number;
@@ -19,8 +19,8 @@ interface Entry extends ValueInBody {
 /**
  * The records of a page, each with its own exact slice of the page. `json` is what `parseJson` made of `bytes` (UTF-8);
  * `path` is one of `model/body-path.ts`, '' if the body itself is the array. Null if it is missing or leads to no array.
- * Behind `[*]` or `*` it may lead to objects as well; an entry in which it leads to neither is a record that is to be
- * rejected. `keyField` is the field that takes the key of a record in a map.
+ * After `[*]` or `*` it may lead to objects as well; an entry in which it leads to neither is a rejected record.
+ * `keyField` is the field that gets the key of a record in a map.
  */
 export function selectRecords(
   bytes: Buffer,
@@ -34,7 +34,7 @@ export function selectRecords(
   return isFound ? records : null;
 }
 
-/** The one record of an answer, with its exact slice of the body; null if the path leads to no object, or to several. */
+/** Returns the only record of a response, with its slice of the body; null if the path leads to none or to several. */
 export function selectRecord(
   bytes: Buffer,
   json: JsonValue,
@@ -72,7 +72,7 @@ interface Search {
   records: SourceRecord[];
 }
 
-/** Adds the records behind `from`, which `steps` before `at` have led to; false if the path goes no further. */
+/** Adds the records below `from`, by the steps from `at` on; false if the path leads to none. */
 function collect(search: Search, from: ValueInBody, at: number, entry: Entry | null): boolean {
   const { bytes, steps } = search;
   const next = steps.findIndex((step, index) => index >= at && isEach(step));
@@ -92,7 +92,7 @@ function addFound(search: Search, found: ValueInBody, entry: Entry | null): bool
     for (const element of elementsOf(bytes, found.start, found.value)) addRecord(search, element, entry);
     return true;
   }
-  // `rows[*]` leads to the entries themselves: whatever they hold is a record like any other of an array.
+  // `rows[*]` leads to the entries themselves, which may be of any kind, as in an array.
   const isEntry = entry !== null && entry.start === found.start;
   if (entry === null || (!isEntry && !isObject(found.value))) return addRejected(search, entry);
   addRecord(search, found, entry);
@@ -109,7 +109,6 @@ function addRecord({ bytes, keyField, records }: Search, found: ValueInBody, ent
 function addRejected({ bytes, path, records }: Search, entry: Entry | null): boolean {
   if (entry === null) return false;
   const aside = { reason: 'record_missing', detail: `the entry has no record at ${path}` } as const;
-  // Whatever the entry holds, it has no key.
   records.push({ ...recordAt(bytes, entry), value: null, aside });
   return true;
 }
@@ -134,14 +133,11 @@ function startAfterStep(bytes: Buffer, { value, start }: ValueInBody, step: Path
   return (typeof step === 'number' ? elements.at(step)?.start : undefined) ?? -1;
 }
 
-/** Null for a value that is no container of this kind; a map may be written as an array where its keys are numbers. */
+/** Null for a value that is no container of this kind. Services write a map with numeric keys as an array. */
 function entriesOf(bytes: Buffer, { value, start }: ValueInBody, step: PathStep | undefined): Entry[] | null {
   if (Array.isArray(value)) return elementsOf(bytes, start, value);
-  return step === EACH_ELEMENT || !isObject(value) ? null : valuesOf(bytes, start, value);
-}
-
-function valuesOf(bytes: Buffer, start: number, map: JsonObject): Entry[] {
-  return Array.from(membersOf(bytes, start), ([key, at]) => ({ key, value: map[key] ?? null, start: at }));
+  if (step === EACH_ELEMENT || !isObject(value)) return null;
+  return Array.from(membersOf(bytes, start), ([key, at]) => ({ key, value: value[key] ?? null, start: at }));
 }
 
 function elementsOf(bytes: Buffer, open: number, values: readonly JsonValue[]): ValueInBody[] {
@@ -155,21 +151,17 @@ function elementsOf(bytes: Buffer, open: number, values: readonly JsonValue[]): 
   });
 }
 
-/** Where the values of the object at `open` begin, by key; the last one, if a key occurs twice. */
+/** Returns where the values of the object at `open` begin, by key; the last one if a key is repeated. */
 function membersOf(bytes: Buffer, open: number): Map<string, number> {
   const starts = new Map<string, number>();
   let at = skipSpace(bytes, open + 1);
   while (bytes[at] === QUOTE) {
     const keyEnd = stringEnd(bytes, at);
     const start = skipSpace(bytes, skipSpace(bytes, keyEnd) + 1);
-    starts.set(keyText(bytes, at, keyEnd), start);
+    starts.set(String(JSON.parse(bytes.toString('utf8', at, keyEnd))), start);
     const end = skipSpace(bytes, valueEnd(bytes, start));
     if (bytes[end] !== COMMA) break;
     at = skipSpace(bytes, end + 1);
   }
   return starts;
-}
-
-function keyText(bytes: Buffer, start: number, end: number): string {
-  return String(JSON.parse(bytes.toString('utf8', start, end)));
 }

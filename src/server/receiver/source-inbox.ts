@@ -1,14 +1,6 @@
-// The inbox of one source as the receiver uses it: stores deliveries in groups, limits their number, removes old ones.
 import type { InboxOptions } from '../../database/database.ts';
 import { openInbox } from '../../database/databases.ts';
-import {
-  type Inbox,
-  type InboxCounters,
-  type InboxEffect,
-  isArrival,
-  type NewDelivery,
-  sizeOf,
-} from '../../database/inbox.ts';
+import { type Inbox, type InboxCounters, type InboxEffect, isArrival, type NewDelivery, sizeOf } from '../../database/inbox.ts';
 import type { Clock } from '../../model/clock.ts';
 import { messageOf, SyncError } from '../../model/errors.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
@@ -17,6 +9,8 @@ import type { ReceivedInbox } from '../source-supervisor.ts';
 import { queueDrain, queueName } from '../work-items/work-items.ts';
 import { GroupCommit } from './group-commit.ts';
 import type { ReceivedSource, ReceiverLimits, ReceiverNote } from './setup.ts';
+
+// The inbox of one source as the receiver uses it: stores deliveries in groups, limits their number, removes old ones.
 
 interface SourceInboxOptions {
   source: ReceivedSource;
@@ -122,8 +116,8 @@ export class SourceInbox implements ReceivedInbox {
   async #opened(): Promise<Inbox> {
     const { clock, source } = this.#options;
     if (this.#inbox === null && clock.monotonic() < this.#reopenAt) throw this.#problem;
-    const asked: InboxOptions['asked'] = (execute) => queueDrain(queueName(source.inbox), execute);
-    const opening = (this.#inbox ??= openInbox(source.inbox, clock, source.isQueued === true ? { asked } : {}));
+    const requestDrain: InboxOptions['requestDrain'] = (execute) => queueDrain(queueName(source.inbox), execute);
+    const opening = (this.#inbox ??= openInbox(source.inbox, clock, source.isQueued === true ? { requestDrain } : {}));
     try {
       const inbox = await opening;
       this.#problem = null;

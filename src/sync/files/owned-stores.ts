@@ -1,4 +1,3 @@
-// Opens object stores that belong to this database, and compares a store with the rows that name its objects.
 import { randomUUID } from 'node:crypto';
 import type { FilesSettings } from '../../config/file-stores.ts';
 import type { StoreAddress } from '../../config/profile/file-fields.ts';
@@ -7,6 +6,8 @@ import type { Warehouse } from '../../database/warehouse.ts';
 import type { Clock } from '../../model/clock.ts';
 import { ConfigError, SyncError } from '../../model/errors.ts';
 import type { ObjectStore, StoredObject } from '../../object-store/object-store.ts';
+
+// Opens object stores that belong to this database, and compares a store with the rows that name its objects.
 
 /** The stored files of a source, for commands that send the service no request. */
 export interface SourceFiles {
@@ -34,7 +35,7 @@ export function ownedStores({
     const store = await storeAt(address);
     if (verified.has(store)) return store;
     const owner = await readOwner(warehouse);
-    await store.claim(owner).catch((error: unknown) => {
+    await store.setOwner(owner).catch((error: unknown) => {
       // Without room it is marked another time.
       if (!(error instanceof SyncError) || error.code !== 'file_store_full') throw error;
     });

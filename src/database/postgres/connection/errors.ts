@@ -10,9 +10,9 @@ type Remedy = 'replay' | 'server' | 'none';
 interface ErrorRow {
   /** Prefixes of the SQLSTATE, or of Node's own code. */
   prefixes: readonly string[];
-  /** The message matches as well; needed if the code is ambiguous. */
+  /** Must match the message as well, if the code is ambiguous. */
   messagePattern?: RegExp;
-  /** Matches errors of `pg` itself, which have no code. */
+  /** Matches the message of errors of `pg` itself, which have no code. */
   message?: RegExp;
   code: string;
   hint: string;

@@ -1,9 +1,10 @@
-// Rights on a schema: missing grants, objects of other roles that could run with ours, roles that read the copy.
 import { escapeIdentifier as quoted } from 'pg';
 import { ConfigError } from '../../../model/errors.ts';
 import type { ExecuteSql, Readers } from '../../database.ts';
 import { onlyRow, type Session } from './session.ts';
 import type { Database } from './transact.ts';
+
+// Rights on a schema: missing grants, unsafe objects of other roles, and roles that may read the copy.
 
 interface RightsFacts {
   role: string;
@@ -18,11 +19,11 @@ export async function refuseWithoutCreate(execute: ExecuteSql, { schema, shown }
   const facts = onlyRow(await execute<RightsFacts>(RIGHTS, [schema]));
   const { has_schema, may_create_schema, may_create_tables } = facts;
   if (has_schema ? may_create_tables : may_create_schema) return;
-  const [database, place, role] = [facts.database, schema, facts.role].map((name) => quoted(name));
-  const [what, grant] = has_schema
-    ? [`make tables in the schema ${schema}`, `GRANT USAGE, CREATE ON SCHEMA ${place} TO ${role}`]
+  const [database, quotedSchema, role] = [facts.database, schema, facts.role].map((name) => quoted(name));
+  const [action, grant] = has_schema
+    ? [`make tables in the schema ${schema}`, `GRANT USAGE, CREATE ON SCHEMA ${quotedSchema} TO ${role}`]
     : [`make the schema ${schema}`, `GRANT CREATE ON DATABASE ${database} TO ${role}`];
-  throw new ConfigError('warehouse_refused', `${shown}: the role "${facts.role}" may not ${what}`, {
+  throw new ConfigError('warehouse_refused', `${shown}: the role "${facts.role}" may not ${action}`, {
     hint: `have the owner or an administrator run: ${grant}; then run the same command again`,
   });
 }
@@ -52,7 +53,7 @@ export async function refuseStrangers(execute: ExecuteSql, { schema, shown }: Da
   );
 }
 
-/** Roles other than superusers, our role, the database's owner, and the role whose only member that owner is. */
+/** Objects of strangers: roles other than superusers, our role, the database's owner and `pg_database_owner`. */
 const STRANGERS = `
   WITH place AS (SELECT oid, nspname, nspowner FROM pg_catalog.pg_namespace WHERE nspname = $1::text::name),
   strangers AS (

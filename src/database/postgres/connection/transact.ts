@@ -77,7 +77,7 @@ export function execute(database: Database, options: TransactOptions = {}): Exec
     );
 }
 
-/** The same with the settings of our transactions, such as the zone. */
+/** Runs one statement in a transaction, with its settings such as the time zone; it may run twice. */
 export function executeInUtc(database: Database): ExecuteSql {
   return (text, values) => transact(database, (session) => session.execute(text, values), { mayRepeat: true });
 }
@@ -165,7 +165,7 @@ async function commit(
   options.lease?.committed();
 }
 
-/** Throws if the server does not respond: then the lease counts the commit, so that its next transaction finds out. */
+/** If the server does not respond, it throws and the lease counts the commit: the next transaction detects a lost one. */
 async function isCommittedAfterAll(
   database: Database,
   mark: CommitMark,
@@ -181,17 +181,15 @@ async function isCommittedAfterAll(
 
 const SETTINGS = `SELECT ${settingsFrom(1)}`;
 
-function settingValues(
-  { schema }: Database,
-  { statementMs = STATEMENT_MS, lockMs = LOCK_MS }: TransactOptions,
-): unknown[] {
-  return [escapeIdentifier(schema), statementMs, lockMs, FROZEN_MS];
-}
-
 /** The steps that begin a transaction. */
-function beginSteps(database: Database, mark: CommitMark | null, options: TransactOptions): Step[] {
-  const values = settingValues(database, options);
-  const begun = [{ text: 'BEGIN' }, mark === null ? { text: SETTINGS, values } : markStep(mark, values)];
+function beginSteps({ schema }: Database, mark: CommitMark | null, options: TransactOptions): Step[] {
+  const { statementMs = STATEMENT_MS, lockMs = LOCK_MS } = options;
+  const settings = [escapeIdentifier(schema), statementMs, lockMs, FROZEN_MS];
+  const first: Step =
+    mark === null
+      ? { text: SETTINGS, values: settings }
+      : { text: WRITE_MARK, values: [mark.connection, mark.mark, mark.last, ...settings], ifNone: markOverwritten };
+  const begun = [{ text: 'BEGIN' }, first];
   return options.lease === undefined ? begun : [...begun, leaseStep(options.lease)];
 }
 
@@ -222,7 +220,7 @@ async function isRolledBack(client: PoolClient, failure: unknown): Promise<boole
   );
 }
 
-/** Epoch milliseconds, with a fraction, of the moment itself: the statement may have waited since its start. */
+/** Epoch milliseconds with a fraction; not the start of the statement, which may have waited for a lock. */
 export const NOW_MS = '(extract(epoch FROM clock_timestamp()) * 1000)::float8';
 
 /** The time of the database's clock, which all machines share. */
@@ -284,11 +282,6 @@ function newMark(client: PoolClient, { lastMarks }: Database): CommitMark {
   return { connection: last?.connection ?? randomUUID(), mark: randomUUID(), last: last?.mark ?? null };
 }
 
-/** The step of a transaction that writes its mark; `settings` are the values of `settingsFrom`. */
-function markStep({ connection, mark, last }: CommitMark, settings: readonly unknown[]): Step {
-  return { text: WRITE_MARK, values: [connection, mark, last, ...settings], ifNone: markOverwritten };
-}
-
 /** An error after which the transaction is retried. */
 function markOverwritten(): Error {
   return Object.assign(new Error('another session has concluded that this transaction was not committed'), {
@@ -298,8 +291,8 @@ function markOverwritten(): Error {
 
 const SERIALIZATION_FAILURE = '40001';
 
-/** Asks, on another connection, whether a transaction was committed; the answer never changes afterwards. */
-async function isCommitted({ connection, mark }: CommitMark, ask: ExecuteSql): Promise<boolean> {
-  const { rows } = await ask<{ mark: string }>(RESOLVE_MARK, [connection, randomUUID(), mark]);
+/** Finds out on another connection whether a transaction was committed; afterwards the result cannot change. */
+async function isCommitted({ connection, mark }: CommitMark, run: ExecuteSql): Promise<boolean> {
+  const { rows } = await run<{ mark: string }>(RESOLVE_MARK, [connection, randomUUID(), mark]);
   return rows[0]?.mark === mark;
 }

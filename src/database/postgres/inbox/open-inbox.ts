@@ -24,7 +24,11 @@ const ONCE: TransactOptions = { retryForMs: 0, decideMs: 500, statementMs: 10_00
 const LOCK_INBOX = sql`SELECT pg_advisory_xact_lock(hashtext('content-sync inbox ' || current_schema()))`;
 
 /** Opens (and creates, and migrates) the inbox of a schema. Throws `ConfigError` if it cannot be used. */
-export async function openInbox(address: PostgresAddress, clock: Clock, { asked }: InboxOptions = {}): Promise<Inbox> {
+export async function openInbox(
+  address: PostgresAddress,
+  clock: Clock,
+  { requestDrain }: InboxOptions = {},
+): Promise<Inbox> {
   const { database, own, close } = await openDatabase<InboxTables>(address, clock, INBOX_TABLES);
   const lock = LOCK_INBOX.compile(own);
   const whileLocked = <T>(work: (session: Session) => Promise<T>, options?: TransactOptions): Promise<T> =>
@@ -45,7 +49,7 @@ export async function openInbox(address: PostgresAddress, clock: Clock, { asked 
         const statements = writeDeliveries(own, deliveries);
         let step = statements.next();
         while (step.done !== true) step = statements.next((await run(step.value.sql, step.value.parameters)).rows);
-        if (step.value.some(isArrival)) await asked?.(run);
+        if (step.value.some(isArrival)) await requestDrain?.(run);
         return step.value;
       }, ONCE),
     settle: async (settlements) => {
@@ -63,7 +67,7 @@ export async function openInbox(address: PostgresAddress, clock: Clock, { asked 
       const { sql: text, parameters } = replayStatement(own, deliveries);
       return whileLocked(async ({ execute: run }) => {
         const { rows } = await run(text, parameters);
-        if (rows.length > 0) await asked?.(run);
+        if (rows.length > 0) await requestDrain?.(run);
         return rows.length;
       });
     },

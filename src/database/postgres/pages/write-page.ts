@@ -1,4 +1,3 @@
-// Writes one page of records with one statement per table.
 import { escapeIdentifier } from 'pg';
 import type { Cell, TableRows, TableShape } from '../../../model/table.ts';
 import type { ColumnType } from '../../../model/vocabulary.ts';
@@ -6,6 +5,8 @@ import { emptiedColumns, stampedColumns } from '../../table-layout.ts';
 import type { PageRows } from '../../warehouse.ts';
 import { DECLARED_TYPES } from '../connection/column-types.ts';
 import type { Step } from '../connection/session.ts';
+
+// Writes one page of records with one statement per table.
 
 /** Returns the statements that write a page; their number does not depend on the number of rows. */
 export function writePage(page: PageRows): Step[] {
@@ -61,10 +62,7 @@ function addVersions({ resource, history, requestedAt, records }: PageRows): Ste
   return [{ text: ADD, values: [...toColumns(rows), resource, requestedAt] }];
 }
 
-/*
- * A source field may bear any name that a statement uses, a table too, but none that begins with an underscore: so what a
- * statement adds to the tables in its scope does.
- */
+// Aliases begin with an underscore, because no name of a source field or table does.
 
 /** Returns rows with columns `_1`, `_2` and so on from as many parameters, which are JSON arrays of a column's cells. */
 function rowsFromParameters(columns: number): string {

@@ -1,4 +1,3 @@
-// Statements that empty, drop and create managed views around a change of their tables.
 import { escapeIdentifier as quoted, escapeLiteral } from 'pg';
 import { z } from 'zod';
 import type { ViewChange } from '../../view-dialect.ts';
@@ -6,7 +5,9 @@ import type { Session, Step } from '../connection/session.ts';
 import { columnPairs, type Dependent, type TableColumns, type ViewPlan } from '../widening/dependents.ts';
 import { VIEW_DIALECT } from './dialect.ts';
 
-/** Plans the views around a change of columns. With `isCollated`, columns get another collation, as no view can. */
+// Statements that empty, drop and create managed views around a change of their tables.
+
+/** Plans the views around a change of columns. With `isCollated` a collation changes, which no view allows in place. */
 export async function planViews(
   { execute }: Session,
   views: readonly ViewChange[],

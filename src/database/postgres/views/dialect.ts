@@ -4,14 +4,14 @@ import type { ColumnType } from '../../../model/vocabulary.ts';
 import type { FieldValues, RowFact, ViewDialect, BodyDialect } from '../../view-dialect.ts';
 import { DECLARED_TYPES } from '../connection/column-types.ts';
 
-/** Bodies are read by functions that a migration creates, once a row and only if a query selects them. */
+/** Functions of a migration read bodies, once per row and only if a query selects their values. */
 const BODIES: BodyDialect = {
   from: ' FROM "_sync_versions" AS v CROSS JOIN LATERAL (SELECT "_sync_json"(v."body") AS j OFFSET 0) AS b',
   value: (path, type, zone) => VALUE[type](at(path), zone),
   list: (path) => `CASE WHEN jsonb_typeof(${at(path)}) = 'array' THEN ${at(path)} END`,
 };
 
-/** A key finds nothing in what is no object. `_sync_json` writes a NUL as its symbol. */
+/** The JSON value at a path; NULL if there is none. `_sync_json` writes a NUL as its symbol. */
 function at(path: readonly string[]): string {
   const keys = path.map((key) => ` -> ${escapeLiteral(key.toWellFormed().replaceAll('\0', '␀'))}`);
   return `(b.j${keys.join('')})`;
@@ -25,16 +25,16 @@ function jsonNumber(value: string): string {
   return `CASE jsonb_typeof(${value}) WHEN 'number' THEN ${value}::numeric END`;
 }
 
-/** By its value: JSON's text has zeros at the end that a column of numbers does not have. */
+/** Without trailing zeros, which a column of numbers does not have. */
 function numeric(value: string): string {
   return `CASE WHEN length(${text(value)}) <= 17 THEN trim_scale(${jsonNumber(value)}) ELSE ${jsonNumber(value)} END`;
 }
 
-/** The form of most times, of days that each month has: the server reads it by itself, which is faster. */
+/** The most frequent form of times, on days that every month has: a cast is faster. */
 const PLAIN_TIME =
   "'^(?!0000)[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]([.][0-9]{1,6})?Z$'";
 
-/** For the server, as for POSIX, an offset counts to the west. */
+/** Postgres reads offsets as POSIX does: positive to the west. */
 function zoneName(zone: string): string {
   return zone.replace(/^[-+](?=\d)/, (sign) => (sign === '+' ? '-' : '+'));
 }
@@ -147,16 +147,16 @@ const AS_TEXT: Partial<Record<ColumnType, (sql: string) => string>> = {
   double: (sql) =>
     `CASE WHEN abs(${sql}) >= 1e21 OR abs(${sql}) < 1e-6 AND ${sql} <> 0
     THEN replace(${sql}::text, 'e-0', 'e-') ELSE ${sql}::text::numeric::text END`.replaceAll(/\s+/g, ' '),
-  // What is no object or array is shown as it is, without the quotes of JSON.
+  // Scalars without the quotes of JSON.
   json: (sql) => `(${sql} #>> '{}')`,
 };
 
-/** `body` over a value that is computed once and has a name in it. */
+/** An expression `body` over `v`, the value, which is computed once. */
 function nameValue(value: string, body: string): string {
   return `(SELECT ${body} FROM (SELECT ${value} AS v OFFSET 0) AS nameValue)`;
 }
 
-/** As JSON writes numbers: a text of any other form is a word, or the name of something. */
+/** Numbers as JSON writes them. */
 const NUMBER = String.raw`'^-?(0|[1-9][0-9]*)([.][0-9]+)?([eE][-+]?[0-9]{1,3})?$'`;
 const MAX_NUMBER_LENGTH = 1_000;
 
@@ -167,7 +167,7 @@ function number(sql: string, from: ColumnType): string {
   return nameValue(textOf(sql, from), `CASE WHEN ${isNumber} THEN v::numeric END`);
 }
 
-const INT64 = { least: '-9223372036854775808', most: '9223372036854775807' } as const;
+const INT64 = { min: '-9223372036854775808', max: '9223372036854775807' } as const;
 
 /** A value that is no whole number becomes NULL: rounded values would make a sum silently wrong. */
 function integer(sql: string, from: ColumnType): string {
@@ -175,11 +175,11 @@ function integer(sql: string, from: ColumnType): string {
   if (from === 'double') {
     return `CASE WHEN ${sql} = trunc(${sql}) AND ${sql} >= -9223372036854775808 AND ${sql} < 9223372036854775808 THEN ${sql}::bigint END`;
   }
-  const isWhole = `v = trunc(v) AND v BETWEEN ${INT64.least} AND ${INT64.most}`;
+  const isWhole = `v = trunc(v) AND v BETWEEN ${INT64.min} AND ${INT64.max}`;
   return nameValue(number(sql, from), `CASE WHEN ${isWhole} THEN v::bigint END`);
 }
 
-/** The nearest one. */
+/** The nearest double. */
 function double(sql: string, from: ColumnType): string {
   if (from === 'integer') return `${sql}::double precision`;
   const fits = `WHEN abs(v) BETWEEN 1e-307 AND 1.7976931348623157e308 THEN v::double precision`;
@@ -193,8 +193,8 @@ const ZONE = String.raw`([Zz]|[-+]([01][0-9]|2[0-3])(:?[0-5][0-9])?)?`;
 const MOMENT = `'^${DAY}([Tt ]${CLOCK}${ZONE})?$'`;
 
 /**
- * A text as a time of the zone UTC, without a zone: in the form in which tables hold times and dates, or as ISO 8601
- * writes them. A time without a zone is taken for one of UTC; what is finer than a microsecond is cut off.
+ * A text as a timestamp in UTC, in the form of table cells or of ISO 8601. A time without a zone is read as UTC; digits
+ * below a microsecond are cut off.
  */
 function moment(sql: string, from: ColumnType): string {
   const clock = String.raw`substring(v from '^.{10}.[0-9:]{5,8}(?:[.][0-9]{1,6})?')`;

@@ -227,7 +227,7 @@ const [LOG, INDEX] = ['-wal', '-shm'] as const;
  * verifies before and after that the path still leads to the open file.
  */
 interface NamedFile {
-  /** Call it once the log exists: it remembers the files at the paths. Throws if they may not be the open ones. */
+  /** Call it once the log exists: stores the identity of the files. Throws if they may not be the open ones. */
   opened(): void;
   /** True if the paths still lead to the open files. */
   isOwn(): boolean;

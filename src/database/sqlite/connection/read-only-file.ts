@@ -115,7 +115,7 @@ export function openReadOnly<Tables>(file: string, isShared = false): ReadOnlyFi
   return readOnlyFile(connection, guarded, verify);
 }
 
-/** Identifies the state of a file. A file that was just written is looked at later: a second write could look the same. */
+/** Identifies the state of a file. Waits if it was just written, because a second write could have the same time. */
 function fileStamp(file: string): string {
   const found = statSync(file, { bigint: true, throwIfNoEntry: false });
   if (found === undefined) return 'gone';
@@ -173,7 +173,7 @@ function readingError(error: unknown, file: string, hasLog: boolean): unknown {
   });
 }
 
-/** Opens a file that this process writes to, with the writer's driver: two drivers in one process undo each other's locks. */
+/** Opens a file that this process writes to, with the writer's driver: two drivers in one process release each other's locks. */
 export function openBesideWriter<Tables>(file: string): ReadOnlyFile<Tables> {
   const guarded: Guarded = (work) => {
     try {

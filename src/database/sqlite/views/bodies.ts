@@ -5,7 +5,7 @@ import { timeZone, type TimeZone } from '../../../model/time-zone.ts';
 
 const BODY = 'v."body"';
 
-/** By the JSON functions that every SQLite since 3.34 has: it caches the last bodies that it has parsed. */
+/** Uses only JSON functions that every SQLite since 3.34 has; it caches the last bodies that it has parsed. */
 export const BODIES: BodyDialect = {
   from: ' FROM "_sync_versions" AS v',
   value: (path, type, zone) => VALUE[type](`(SELECT ${jsonTextAt(path)} AS r LIMIT 1)`, zone),
@@ -15,13 +15,15 @@ export const BODIES: BodyDialect = {
 
 /** The JSON text at a path; NULL or 'null' if there is none. */
 function jsonTextAt(path: readonly string[]): string {
-  const plain = path.every((key) => key !== '' && !/["\\\p{Cc}]/u.test(key));
-  const found = plain ? jsonAt(path) : keyByKey(path);
+  const isSimple = path.every((key) => key !== '' && !/["\\\p{Cc}]/u.test(key));
+  const found = isSimple ? jsonAt(path) : keyByKey(path);
   // In older versions a key is only found as it is written: others write letters beyond ASCII as escapes.
-  const anyway =
-    plain && !path.every((key) => ASCII.test(key)) ? `coalesce(nullif(${found}, 'null'), ${keyByKey(path)})` : found;
-  const twice = plain ? `WHEN (${mayHaveRepeatedKey(path)}) AND ${hasRepeatedKey(path)} THEN ${keyByKey(path)} ` : '';
-  return `CASE WHEN NOT json_valid(${BODY}) THEN NULL ${twice}ELSE ${anyway} END`;
+  const once =
+    isSimple && !path.every((key) => ASCII.test(key)) ? `coalesce(nullif(${found}, 'null'), ${keyByKey(path)})` : found;
+  const repeated = isSimple
+    ? `WHEN (${mayHaveRepeatedKey(path)}) AND ${hasRepeatedKey(path)} THEN ${keyByKey(path)} `
+    : '';
+  return `CASE WHEN NOT json_valid(${BODY}) THEN NULL ${repeated}ELSE ${once} END`;
 }
 
 /**
@@ -36,7 +38,7 @@ function jsonAt(path: readonly string[]): string {
 
 const ASCII = /^[A-Za-z0-9_-]*$/;
 
-/** Searches the text first, then that of the object: for most bodies enough. It may contain a key more than once. */
+/** True if the text of a body, and that of the object at the path, contain a key twice; a fast check for most bodies. */
 function mayHaveRepeatedKey(path: readonly string[]): string {
   const looks = path.map((key, at) => {
     const within = path.slice(0, at);
@@ -93,7 +95,7 @@ function cleanJson(json: string): string {
 const WHOLE_LETTERS = `(SELECT group_concat(char(unicode(substr(x, key + 1, 1))), '') FROM json_each('[0' || replace(hex(zeroblob(length(x) - 1)), '00', ',0') || ']'))`;
 const TEXT = String.raw`CASE WHEN r NOT GLOB '*\u*' THEN json_extract(r, '$') ELSE (SELECT CASE WHEN hex(x) GLOB '*ED[AB]*' AND length(x) < 20000 THEN ${WHOLE_LETTERS} ELSE x END FROM (SELECT json_extract(${cleanJson('r')}, '$') AS x LIMIT 1)) END`;
 
-/** A number in the fewest digits where a double holds it, else in those that were sent. */
+/** A number in the fewest digits if a double holds it, else in the digits that were sent. */
 const DIGITS = "length(ltrim(replace(replace(substr(r, 1, instr(lower(r) || 'e', 'e') - 1), '-', ''), '.', ''), '0'))";
 const DECIMAL = [
   "WHEN n > 17 OR d > 1e308 OR (d = 0 AND n > 0) THEN r WHEN d = 0 THEN '0'",
@@ -129,7 +131,7 @@ function timestampValue(found: string, zone: string | null): string {
   return `(SELECT ${MOMENT} FROM (SELECT *, ${zoneExpression(zone)} AS z FROM (SELECT s, ${PARTS} FROM ${text} LIMIT 1) LIMIT 1))`;
 }
 
-/** The day, the time, all after the seconds, and what of it follows the fraction. */
+/** `d`: the day; `c`: the time; `t`: the rest after the seconds; `e`: the rest after the fraction. */
 const PARTS = [
   'substr(s, 1, 10) AS d',
   "CASE substr(s, 17, 1) WHEN ':' THEN substr(s, 12, 8) ELSE substr(s, 12, 5) || ':00' END AS c",
@@ -152,9 +154,9 @@ const IS_TIME = [
   `(z IN ('Z', 'z') OR ((${OFFSETS}) AND substr(z, 2, 2) < '24'))`,
 ].join(' AND ');
 
-/** Thousandths where there are any; the rest is cut off. */
+/** Milliseconds, if there are any; further digits are cut off. */
 const FRACTION_DIGITS = "substr(substr(t, 2, max(length(t) - length(e) - 1, 0)) || '00', 1, 3)";
-const THOUSANDTHS = `CASE WHEN ${FRACTION_DIGITS} IN ('00', '000') THEN '' ELSE '.' || ${FRACTION_DIGITS} END`;
+const MILLISECONDS = `CASE WHEN ${FRACTION_DIGITS} IN ('00', '000') THEN '' ELSE '.' || ${FRACTION_DIGITS} END`;
 
 const SIGN = "CASE substr(z, 1, 1) WHEN '+' THEN '-' ELSE '+' END";
 const MINUTES = "CASE length(z) WHEN 3 THEN '00' ELSE substr(z, -2) END";
@@ -162,7 +164,7 @@ const MOVED = `datetime(${WRITTEN}, ${SIGN} || substr(z, 2, 2) || ' hours', ${SI
 /** Services use the earliest and the latest timestamp that can be written for "none". */
 const IN_UTC = `CASE WHEN z IN ('Z', 'z') THEN ${WRITTEN} WHEN ${MOVED} GLOB '[0-9][0-9][0-9][0-9]-*' AND ${MOVED} > '0001' THEN ${MOVED} WHEN e = '' THEN ${WRITTEN} END`;
 
-const MOMENT = `CASE WHEN s ${DAY} AND date(s) = s AND s > '0001' THEN s || ' 00:00:00' WHEN ${IS_TIME} THEN ${IN_UTC} || ${THOUSANDTHS} END`;
+const MOMENT = `CASE WHEN s ${DAY} AND date(s) = s AND s > '0001' THEN s || ' 00:00:00' WHEN ${IS_TIME} THEN ${IN_UTC} || ${MILLISECONDS} END`;
 
 const FIRST = Date.UTC(1970, 0, 1);
 const LAST = Date.UTC(2038, 0, 1);
@@ -181,7 +183,7 @@ function localOffset(local: string, zone: string): string {
   return `CASE ${steps.replaceAll('@', local)} END`;
 }
 
-/** From the last one on: what most times are. */
+/** The newest step first, which most times match. */
 function offsetSteps(zone: TimeZone): string {
   const steps = [`WHEN @ >= '${toSqlTime(LAST)}' THEN NULL`];
   for (let week = LAST; week > FIRST; week -= WEEK) {
@@ -192,7 +194,7 @@ function offsetSteps(zone: TimeZone): string {
   return [...steps, `WHEN @ >= '${toSqlTime(FIRST)}' THEN ${offsetAt(zone, FIRST)}`].join(' ');
 }
 
-/** The local time from which on it is the offset of `after`. */
+/** Finds the local time from which the offset of `after` applies. */
 function changeBetween(zone: TimeZone, before: number, after: number): number {
   const offset = offsetAt(zone, after);
   let [low, high] = [before / MINUTE, after / MINUTE];
@@ -210,8 +212,8 @@ function offsetAt(zone: TimeZone, local: number): string {
   return Number.isInteger(size) ? `'${sign}${twoDigits(Math.floor(size / 60))}:${twoDigits(size % 60)}'` : 'NULL';
 }
 
-function twoDigits(figure: number): string {
-  return String(figure).padStart(2, '0');
+function twoDigits(value: number): string {
+  return String(value).padStart(2, '0');
 }
 
 function toSqlTime(local: number): string {

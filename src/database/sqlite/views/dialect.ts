@@ -44,12 +44,12 @@ export const VIEW_DIALECT: ViewDialect = {
 };
 
 /**
- * SQLite takes the type of a subquery from its last part, here a column of an empty table that is never read. Values stay
- * as they are, and are compared as those of a table's column of the type are.
+ * SQLite takes the declared type of a union from its last part, here a column of an empty table. Values do not change, and
+ * are compared as those of a table's column.
  */
 function declared(sql: string, type: ColumnType): string {
-  const behind = ` UNION ALL SELECT "${TYPES[type].toLowerCase()}" FROM "_sync_types" WHERE 0)`;
-  return sql.endsWith(behind) ? sql : `(SELECT ${sql}${behind}`;
+  const suffix = ` UNION ALL SELECT "${TYPES[type].toLowerCase()}" FROM "_sync_types" WHERE 0)`;
+  return sql.endsWith(suffix) ? sql : `(SELECT ${sql}${suffix}`;
 }
 
 function differenceRow({ field, before, after }: FieldValues): string {
@@ -57,14 +57,14 @@ function differenceRow({ field, before, after }: FieldValues): string {
   return `(SELECT ${row} FROM (SELECT ${before} AS x, ${after} AS y LIMIT 1))`;
 }
 
-/** As a tree: an expression may not be deeper than 1,000. */
+/** Concatenates as a tree, because SQLite limits the depth of an expression to 1,000. */
 function concatenated(texts: readonly string[]): string {
   if (texts.length < 2) return texts[0] ?? "''";
   const half = Math.ceil(texts.length / 2);
   return `(${concatenated(texts.slice(0, half))} || ${concatenated(texts.slice(half))})`;
 }
 
-/** Each fact is a query of its own, of which SQLite runs those that a query selects. */
+/** One subquery per fact: SQLite runs only those that a query selects. */
 function factsPerRow(facts: readonly RowFact[], rows: RowsOf): (name: string) => string {
   const byName = new Map(facts.map((fact) => [fact.name, FACT[fact.kind](fact, rows)]));
   return (name) => byName.get(name) ?? 'NULL';
@@ -83,7 +83,7 @@ const FACT: Readonly<Record<RowFact['kind'], (fact: RowFact, rows: RowsOf) => st
     `CAST((SELECT group_concat(v, ', ') FROM (SELECT ${sql} AS v${from} ORDER BY ${order.join(', ')})) AS TEXT)`,
 };
 
-/** In halves: sum() of whole numbers fails where 64 bits do not hold it, and with it the query of all others. */
+/** Adds halves, because sum() fails on an overflow of 64 bits, and with it the whole query. */
 function wholeSum(sql: string): string {
   return `CASE WHEN abs(total(${sql})) < 9.2e18 THEN coalesce((sum(${sql} >> 32) << 32) + sum(${sql} & 4294967295), 0) END`;
 }
@@ -123,12 +123,12 @@ const AS_TEXT: Readonly<Record<ColumnType, (sql: string) => string>> = {
   date: asIs,
   timestamp: asIs,
   text: asIs,
-  // What is no object or array is shown as it is, without the quotes of JSON; numbers keep all their digits.
+  // Scalars without the quotes of JSON; numbers keep all their digits.
   json: (sql) =>
     `CASE WHEN json_valid(${sql}) THEN CASE json_type(${sql}) WHEN 'text' THEN json_extract(${sql}, '$') WHEN 'null' THEN NULL ELSE ${sql} END ELSE ${sql} END`,
 };
 
-/** With as many digits as it takes to read it back as the same number. */
+/** With the fewest digits that are read back as the same number. */
 function doubleText(sql: string): string {
   const digits = [15, 16].map(
     (count) => `WHEN CAST(printf('%!.${count}g', ${sql}) AS REAL) = ${sql} THEN printf('%!.${count}g', ${sql})`,
@@ -139,7 +139,7 @@ function doubleText(sql: string): string {
   return `CASE WHEN ${sql} IS NULL THEN NULL WHEN ${isWhole} THEN CAST(CAST(${sql} AS INTEGER) AS TEXT) ELSE replace(${shortest}, '.0e', 'e') END`;
 }
 
-/** As JSON writes numbers: a text of any other form is a word, or the name of something. */
+/** Numbers as JSON writes them. */
 const IS_NUMBER = `json_valid(v) AND (v GLOB '[-0-9]*[0-9]' OR v GLOB '[0-9]') AND length(v) <= 1000 AND v NOT GLOB '*[eE]*[0-9][0-9][0-9][0-9]'`;
 const NUMBERS: ReadonlySet<ColumnType> = new Set(['integer', 'double', 'numeric']);
 const LARGEST = '1.7976931348623157e308';
@@ -150,7 +150,7 @@ function number(sql: string, from: ColumnType): string {
   return NUMBERS.has(from) ? text : nameValues([text], `CASE WHEN ${IS_NUMBER} THEN v END`);
 }
 
-/** The nearest one. */
+/** The nearest double. */
 function double(sql: string, from: ColumnType): string {
   if (from === 'integer') return `CAST(${sql} AS REAL)`;
   return nameValues([number(sql, from)], `CASE WHEN abs(CAST(v AS REAL)) <= ${LARGEST} THEN CAST(v AS REAL) END`);
@@ -176,7 +176,7 @@ function integer(sql: string, from: ColumnType): string {
 const TWO = '[0-9][0-9]';
 const IS_DAY = `v GLOB '${TWO}${TWO}-${TWO}-${TWO}*' AND v NOT GLOB '0000*' AND date(substr(v, 1, 10), '+0 days') = substr(v, 1, 10)`;
 
-/** What SQLite would read too, and no clock shows: 24:00, a point without digits, blanks. */
+/** Excludes forms that SQLite also reads: 24:00, a point without digits, blanks. */
 const IS_CLOCK = `substr(v, 11) GLOB '[Tt ]${TWO}:${TWO}*' AND v NOT GLOB '???????????2[4-9]*' AND substr(v, 12) NOT GLOB '* *' AND v NOT GLOB '*.' AND v NOT GLOB '*.[^0-9]*' AND v NOT GLOB '*.${TWO.repeat(5)}*'`;
 
 const AFTER_FRACTION = `ltrim(substr(v, 21), '0123456789')`;
@@ -188,8 +188,8 @@ const CLOCK = `CASE WHEN substr(v, 17, 1) = ':' THEN v ELSE substr(v, 1, 16) || 
 const ZONE = `CASE WHEN v GLOB '*[-+]${TWO}' THEN v || ':00' WHEN v GLOB '*[-+]${TWO}${TWO}' THEN substr(v, 1, length(v) - 2) || ':' || substr(v, -2) ELSE v END`;
 
 /**
- * A text as a time in UTC: in the form in which tables hold times and dates, or as ISO 8601 writes them. A time without
- * a zone is taken for one of UTC; what is finer than a millisecond is cut off.
+ * A text as a time in UTC, in the form of table cells or of ISO 8601. A time without a zone is read as UTC; digits below a
+ * millisecond are cut off.
  */
 function moment(sql: string, from: ColumnType): string {
   const written = `substr(v, 1, 10) || ' ' || substr(v, 12, 8) || ${FRACTION}`;

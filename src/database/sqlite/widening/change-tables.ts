@@ -6,15 +6,7 @@ import type { ColumnType } from '../../../model/vocabulary.ts';
 import type { OwnTables } from '../../own-tables.ts';
 import { ownColumns } from '../../table-layout.ts';
 import type { ViewChange } from '../../view-dialect.ts';
-import {
-  growthOutdated,
-  InUse,
-  type ShapeGrowth,
-  tableExists,
-  type TableRemoval,
-  type TableStaging,
-  type TableSwap,
-} from '../../warehouse.ts';
+import { growthOutdated, InUse, type ShapeGrowth, tableExists, type TableRemoval, type TableStaging, type TableSwap } from '../../warehouse.ts';
 import { NUMBER_TEXT } from '../connection/open-file.ts';
 import { VIEW_DIALECT } from '../views/dialect.ts';
 
@@ -38,7 +30,8 @@ export function growTables(db: Database, own: Kysely<OwnTables>, growth: ShapeGr
   }
   const altered = changes.filter(({ table }) => known.has(table));
   for (const { table, column, from } of altered) {
-    if (from === null && !hasColumn(db, table, column.name)) run(db, addColumn(own, table, column));
+    if (from !== null || hasColumn(db, table, column.name)) continue;
+    run(db, sql`ALTER TABLE ${sql.id(table)} ADD COLUMN ${columnDefinition(column)}`.compile(own));
   }
   const widened = altered.filter(({ from }) => from !== null);
   if (widened.length > 0) widenColumns(db, own, widened);
@@ -237,10 +230,6 @@ function createDeletedIndex(own: Kysely<OwnTables>, table: TableShape): Compiled
   const name = sql.id(`_sync_deleted_${table.name}`);
   return sql`CREATE INDEX IF NOT EXISTS ${name} ON ${sql.id(table.name)} ("_deleted_at")
     WHERE "_deleted_at" IS NOT NULL`.compile(own);
-}
-
-function addColumn(own: Kysely<OwnTables>, table: string, column: Column): CompiledQuery {
-  return sql`ALTER TABLE ${sql.id(table)} ADD COLUMN ${columnDefinition(column)}`.compile(own);
 }
 
 /** Widens a column under its own name. SQLite cannot alter a type, so the values move to a new column. */

@@ -57,7 +57,7 @@ async function asking(): Promise<{
   const address = await POSTGRES.address();
   let failure: Error | null = null;
   const inbox = await openedFor(address, {
-    asked: async (execute) => {
+    requestDrain: async (execute) => {
       await execute('INSERT INTO asked VALUES (1)');
       if (failure !== null) throw failure;
     },
