@@ -24,7 +24,7 @@ export function noticesIn(headers: Headers, url: URL, now: number): ServiceNotic
   if (deprecation === undefined && sunset === undefined && !isLinked) return [];
   const found = [
     ...(deprecation === undefined ? [] : deprecationIn(String(deprecation), now)),
-    ...(sunset === undefined ? [] : sunsetIn(String(sunset), now)),
+    ...(sunset === undefined ? [] : dated('sunset', httpDate(String(sunset).trim(), now))),
     ...(isLinked ? linksIn(link, url) : []),
   ];
   return found.map(([kind, value]) => ({ kind, value, path: url.pathname }));
@@ -38,10 +38,6 @@ function deprecationIn(text: string, now: number): NoticeValue[] {
   if (epoch !== undefined) return dated('deprecation', Number(epoch) * 1_000);
   if (/^(?:true|\?1)$/i.test(text.trim())) return [['deprecation', 'yes']];
   return dated('deprecation', httpDate(text.trim(), now));
-}
-
-function sunsetIn(text: string, now: number): NoticeValue[] {
-  return dated('sunset', httpDate(text.trim(), now));
 }
 
 function linksIn(link: string | string[], url: URL): NoticeValue[] {

@@ -80,7 +80,10 @@ async function runResources(options: RunOptions): Promise<RunReport> {
     }
     // In one transaction: a backfill that was killed is known by the resources that it had begun together.
     await warehouse.apply(prepared.flatMap(({ run }) => beginRun(warehouse.own, run, clock.now())));
-    const resources = await allEnded(startInOrder(options, await verifyIdentity(options, prepared)));
+    const runs = startInOrder(options, await verifyIdentity(options, prepared));
+    // An error is thrown once no run is in progress: they share a client and a database.
+    await Promise.allSettled(runs);
+    const resources = await Promise.all(runs);
     // Another process took over while this one was frozen: once that has ended, other users here may continue.
     for (const [index, { error }] of resources.entries()) {
       if (error?.code === 'lease_lost') await acquired[index]?.reacquire().catch(() => undefined);
@@ -127,12 +130,6 @@ function startInOrder(options: RunOptions, parts: readonly PreparedResource[]): 
     return runResource(options, { ...part, stopped });
   };
   return parts.map(begin);
-}
-
-/** Throws the first error, but only once no run is in progress: they share a client and a database. */
-async function allEnded<T>(runs: readonly Promise<T>[]): Promise<T[]> {
-  await Promise.allSettled(runs);
-  return Promise.all(runs);
 }
 
 /** After the database was set back this many times within a run, the run gives up. */

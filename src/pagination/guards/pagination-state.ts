@@ -39,7 +39,6 @@ export interface EarlierPages {
   leastTotal: number | null;
 }
 
-/** A count of the service that the scan has not reached. */
 interface Shortfall {
   unit: 'records' | 'pages';
   /** Distinct records, or pages, that the scan has read. */

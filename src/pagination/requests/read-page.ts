@@ -37,7 +37,6 @@ export interface RequestOptions {
 }
 
 export interface OnePageOptions {
-  /** Accounts for the memory of the response. */
   hold?: AnswerHold;
   /** For a prefetched page, which must not wait for memory. */
   whenFull?: 'fail';
@@ -67,7 +66,7 @@ export function isUnitRefusal(error: unknown): error is SyncError {
   return error instanceof SyncError && UNIT_REFUSAL.test(error.code);
 }
 
-/** Codes by which a page is refused that may not be there. */
+/** Codes of refusals that may mean that the page does not exist. */
 export const REFUSED_CODES: ReadonlySet<string> = new Set([...EXPIRED_CODES, 'cursor_expired', 'listing_missing']);
 
 /**

@@ -169,7 +169,6 @@ async function unseenStatements(
   ];
 }
 
-/** How many of these keys have a live row. */
 export async function countLive(
   { warehouse }: LoadContext,
   table: TableShape,

@@ -14,7 +14,7 @@ import type { SourceContext } from '../resource-context.ts';
 import { type FileAddress, fileAddresses, isBelow, withoutSignature } from './file-address.ts';
 import type { FileContent, FileOutcome, Validators } from './file-changes.ts';
 
-/** What fetching files needs of a source. */
+/** The dependencies for fetching the files of a source. */
 export interface FilesContext extends Pick<
   SourceContext,
   'client' | 'profile' | 'listing' | 'warehouse' | 'clock' | 'scrub'

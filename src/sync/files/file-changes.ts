@@ -109,7 +109,7 @@ function requestChanged(
   return [changeFile(own, row, { ...NOT_DUE, ...address, record_hash: hash, status: 'waiting', due_at: at })];
 }
 
-/** Makes the row that of an earlier content. */
+/** The changes that turn the current row into that of an earlier content. */
 function asEarlier(row: FileRow, at: TimestampText): Partial<FileRow> {
   const valid_to = at < row.valid_from ? row.valid_from : at;
   return { ...NOT_DUE, status: 'stored', next_url: null, valid_to };

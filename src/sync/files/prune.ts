@@ -23,7 +23,6 @@ export interface FilesPruned {
   /** Contents that no row names. */
   objects: number;
   bytes: number;
-  /** Unfinished downloads and uploads. */
   unfinished: number;
   /** Stores that the settings no longer name: nothing is removed there. */
   unnamed_stores: readonly string[];

@@ -45,7 +45,6 @@ export interface Reports {
   candidateKeys: ReadonlySet<string>;
 }
 
-/** The response for a range, and what is known of it. */
 export interface RangeResponse {
   range: ReportRange;
   page: JoinedPage;
@@ -97,7 +96,6 @@ function lossRule({ clock }: ResourceContext, { requestedAt }: JoinedPage, isWho
   return ({ syncedAt }: RowOfDay): boolean => isWhole && (syncedAt <= at || syncedAt > now);
 }
 
-/** The counts of a replaced range. */
 export interface Replaced {
   outcome: PageOutcome;
   deleted: number;
@@ -153,7 +151,6 @@ interface RowOfDay {
   syncedAt: string;
 }
 
-/** The live rows of the requested days. */
 function readRowsBefore(
   context: ResourceContext,
   reports: Reports,
@@ -195,7 +192,6 @@ function findDayColumn(table: TableShape, id: string | readonly string[], field:
   });
 }
 
-/** How a response changes a window. */
 interface WindowContents {
   window: ReportWindow;
   /** Live rows before, and the keys of those that the response does not have. */

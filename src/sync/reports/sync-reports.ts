@@ -189,7 +189,7 @@ async function syncRange(
   }
 }
 
-/** Null if the range is one window. */
+/** Splits a range into two tasks; null if it is one window. */
 function halve(range: ReportRange): RangeTask[] | null {
   return halvesOf(range)?.map(newTask) ?? null;
 }

@@ -120,7 +120,7 @@ function mayFindDeletes({ full_credential, walk_credential }: CheckpointRow): bo
   return full_credential !== null && walk_credential !== null && walk_credential !== SEVERAL;
 }
 
-/** Keys of parents that are looked at before anything else gets its turn. */
+/** Keys that are read per query, so that other work is not delayed. */
 const KEYS_PER_STEP = 5_000;
 /** A row may be written this long after its record was requested. */
 const MAX_WRITE_DELAY_MS = 120_000;
@@ -186,7 +186,6 @@ async function verifyParents({ warehouse, progress }: RunContext, parent: string
 
 interface Parent {
   value: string;
-  /** When its row was last written. */
   syncedAt: string;
 }
 

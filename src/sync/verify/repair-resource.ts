@@ -22,11 +22,9 @@ import type { DifferenceKind } from './report.ts';
 import { readFromListing, toRunContext } from './service-listing.ts';
 import type { Verification } from './verify-resource.ts';
 
-/** What a repair has done, as counts. */
 export interface Repaired {
   /** Records read from the service again and written as further versions. */
   restored: number;
-  /** Rows marked as deleted. */
   deleted: number;
   /** Deletes that wait for an operator or for a complete scan. */
   held: number;
