@@ -24,7 +24,6 @@ import { SEVERAL } from '../advance-checkpoint.ts';
 import { startScan } from '../plan.ts';
 import type { ResourceContext } from '../resource-context.ts';
 import type { RunContext } from '../run-progress.ts';
-import type { ScanVerdict } from './load-pages.ts';
 
 /**
  * Where a scan starts, and the pages that it has read before an interruption, so that it can tell whether its position
@@ -77,7 +76,7 @@ interface CommittedPage {
   /** The checkpoint before it. */
   before: CheckpointRow;
   /** Null before the last page. */
-  verdict: ScanVerdict | null;
+  verdict: { isComplete: boolean; allowsDeletes: boolean } | null;
 }
 
 /** The statements in a page's transaction that store its keys, and forget other scans and those that are done. */
