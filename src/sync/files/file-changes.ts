@@ -1,4 +1,4 @@
-// Changes of the rows of files (`_sync_files`): a row is one content of one file, from `valid_from` until `valid_to`.
+// Updates the rows of files (`_sync_files`): a row is one content of one file, from `valid_from` until `valid_to`.
 import type { CompiledQuery, Kysely } from 'kysely';
 import type { FileObjectRow, FileRow, OwnTables, TimestampText } from '../../database/own-tables.ts';
 import { changeFile, insertFiles, placeText, removeFile, replaceFile } from '../../database/state/files.ts';

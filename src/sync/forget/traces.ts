@@ -1,4 +1,4 @@
-// Where a warehouse holds something of a record: rows that name its id, and texts that quote its values.
+// Finds where a warehouse stores data of a record: rows that name its id, and texts that quote its values.
 import { type RawBuilder, sql } from 'kysely';
 import type { ResourceProfile } from '../../config/profile/profile.ts';
 import type { TableAccess } from '../../database/reading.ts';
