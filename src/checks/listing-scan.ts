@@ -109,7 +109,6 @@ export interface ListedRecord {
 export interface ListedPage {
   records: readonly ListedRecord[];
   total: number | null;
-  /** True if no page follows. */
   isWhole: boolean;
 }
 
@@ -170,7 +169,6 @@ export interface CheckFinding {
   status: 'ok' | 'warn' | 'fail';
   detail: string;
   hint?: string | undefined;
-  /** Of a test that failed with one. */
   error?: ErrorReport;
 }
 

@@ -255,7 +255,7 @@ async function requestAs(context: RequestContext, { position }: Page, as: OtherC
   try {
     const answer = await client.get({ ...request, lane: 'incremental', meter, signal, as });
     const records = recordsOf(answer, resource);
-    // An answer that is no listing is as good as a refusal.
+    // A response that is no listing counts as a refusal.
     if (records === null) return null;
     return toView(toListed({ records, total: countIn(answer, profile.page.total ?? null), next: null }, profile));
   } catch (error) {

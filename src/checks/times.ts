@@ -26,7 +26,6 @@ export const MAX_UTC_OFFSET_MS = 14 * HOUR_MS;
 /** The max age of the newest record when the response is written, and the max difference of a service's clocks. */
 const MAX_AGE_MS = 10_000;
 const MAX_SKEW_MS = 2_000;
-/** The depth to which fields of objects are examined. */
 const MAX_LEVELS = 4;
 
 export const UTC_NAME = /[_.-]?(gmt|utc)$/i;

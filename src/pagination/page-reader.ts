@@ -119,7 +119,7 @@ export class PageReader {
     return style.positions.earlier(position, 1);
   }
 
-  /** Reads the page at a position in its turn; null if it is past the last one: it is refused, or is that one again. */
+  /** Reads the next page, prefetched or not; null if it is past the last one: refused, or the same page again. */
   async #read(position: PagePosition): Promise<UnsteppedPage | null> {
     const { state, resource } = this.#parts;
     const read = await this.#take(position);
@@ -159,7 +159,7 @@ export class PageReader {
     return read;
   }
 
-  /** Reads a page out of its turn, as it is now. */
+  /** Requests a page now, without prefetching. */
   async #readNow(position: PagePosition): Promise<ReadPage> {
     return this.#readWhole(await this.#parts.requestPage(position), position);
   }
@@ -169,7 +169,7 @@ export class PageReader {
     return this.#parts.ages.readAgain(() => this.#readNow(position));
   }
 
-  /** Reads a page out of its turn; null if it is past the last one by now. */
+  /** Requests a page now; null if it is past the last one by now. */
   async #readNowUnlessPast(position: PagePosition): Promise<ReadPage | null> {
     try {
       return await this.#readNow(position);

@@ -14,7 +14,6 @@ export interface Page extends ScannedPage {
   release: () => void;
 }
 
-/** A page before it is returned to the consumer. */
 export interface ScannedPage {
   position: PagePosition;
   next: PagePosition | null;

@@ -48,7 +48,8 @@ export async function readItem(source: ItemSource, key: string, lane: Lane): Pro
   const selected = selectRecord(answer.bytes, answer.json, path, profile.key_field);
   if (selected === null) throw missingRecord(path);
   const { partition } = keyParts(profile, key);
-  const isAsked = partition !== null && saysPartition(itemTemplates(profile));
+  const { path: itemPath, query, headers } = itemTemplates(profile);
+  const isAsked = partition !== null && variablesIn([itemPath, query, headers]).includes('partition');
   const listed = isAsked ? { field: profile.partitions?.field ?? '', value: partition } : null;
   const record = asRecord(withKeyField(selected, profile, key), { ...profile, partition: listed });
   const found = recordKey(record.value, profile.id);
@@ -122,10 +123,6 @@ function itemTemplates({ item, item_query, query, headers, partitions }: Resourc
     query: place?.in === 'query' ? { ...query, [place.name]: '{partition}' } : query,
     headers: place?.in === 'header' ? { ...headers, [place.name]: '{partition}' } : headers,
   };
-}
-
-function saysPartition({ path, query, headers }: ReturnType<typeof itemTemplates>): boolean {
-  return variablesIn([path, query, headers]).includes('partition');
 }
 
 function unreadable(message: string, cause?: unknown): SyncError {

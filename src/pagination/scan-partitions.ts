@@ -140,7 +140,6 @@ class JointEnd {
     this.#failuresInARow = 0;
   }
 
-  /** Counts a listing that does not exist. */
   countMissing(): void {
     this.#missing += 1;
   }

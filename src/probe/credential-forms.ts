@@ -1,4 +1,4 @@
-// The ways of sending a credential that `probe` tries.
+// The forms in which a credential may be sent, such as `Authorization: Bearer` or `?api_key=`, for `probe` to try.
 
 /** A way of sending one secret: how a request carries it, and how a profile says so. */
 export interface CredentialForm {

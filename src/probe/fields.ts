@@ -57,7 +57,6 @@ function parseTime(value: JsonValue | undefined): number | null {
 
 interface TimeField {
   path: string;
-  /** Records without it. */
   missing: number;
   /** True if its times name no zone. */
   isLocal: boolean;

@@ -16,7 +16,7 @@ type FilterForm = QueryParams;
 
 const split = (names: string): string[] => names.trim().split(/\s+/);
 
-/** Parameters of their own, in the order in which they are tried. */
+/** Parameters whose name has no field in it, in the order in which they are tried. */
 const PLAIN_NAMES = split(`
   updated_since modified_after updated_after since modified_since updatedSince updatedAfter modifiedSince modifiedAfter
   changed_since changed_after updated_from last_modified_after last_updated_after start_date from start_time after_time`);
@@ -64,7 +64,6 @@ const MAX_SINGLE = 6;
 const MAX_DISTURBING = 3;
 const LOOKBACK_MS = 600_000;
 
-/** All groups, in the order in which they are tried. */
 function filterGroups({ conventions: { parameters }, updated }: ProbedListing): (readonly FilterForm[])[] {
   const hints = [...parameters].filter((name) => HINT.test(name) && !NO_HINT.test(name));
   const ownNames = [...new Set([...hints, ...PLAIN_NAMES])];
@@ -80,7 +79,6 @@ interface Filter {
   evidence: string;
 }
 
-/** Finds how to request what changed since a time. */
 export async function probeFilter(listing: ProbedListing): Promise<void> {
   const { findings, records, updated, conventions } = listing;
   if (records.length === 0) return findings.guessed(['incremental'], null, 'the listing is empty');

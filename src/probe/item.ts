@@ -151,7 +151,6 @@ function* objectsIn(value: JsonValue, path: string, level: number): Generator<{ 
   } else if (Array.isArray(value) && value.length === 1) yield* objectsIn(value[0] ?? null, `${path}[0]`, level + 1);
 }
 
-/** An id of the same form that no record has. */
 function missingId(value: JsonValue | undefined): string {
   if (typeof value !== 'string') return String(Number(value ?? 1) + 987_654_321);
   const tail = value.slice(-6);

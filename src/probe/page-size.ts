@@ -12,7 +12,6 @@ const SIZE_PARAMS = `
 
 /** Names tried one by one if the service does not ignore unknown names. */
 const MAX_TRIED_SINGLY = 10;
-/** The size of the small pages on which the steps from page to page are tried. */
 export const SMALL_PAGE = 2;
 /** More than most services return, and not yet a burden. */
 const LARGE_PAGE = 250;

@@ -37,7 +37,6 @@ const USUAL_SIZES: ReadonlySet<number> = new Set([10, 12, 15, 20, 24, 25, 30, 40
 
 type PageFields = Readonly<Record<string, unknown>>;
 
-/** Finds how the listing is split into pages, and how its end is known. */
 export async function probePages(listing: ProbedListing): Promise<void> {
   const { findings, conventions, first, recordsPath } = listing;
   const totals = countsIn(first, recordsPath).totals.filter(({ value }) => value >= listing.records.length);

@@ -26,7 +26,6 @@ export interface ProbeRequest {
   query?: QueryParams;
   /** Replaces the form of the credential that was found. */
   form?: CredentialForm;
-  /** Sends a false credential. */
   isFalse?: boolean;
 }
 
@@ -102,7 +101,6 @@ interface ProbeClientOptions {
   signal: AbortSignal;
   /** The proxies of the environment; none if absent. */
   network?: Network | undefined;
-  /** Called before each request is sent. */
   onRequest?: ((requested: string, number: number) => void) | undefined;
 }
 
@@ -126,7 +124,6 @@ export class ProbeClient implements AsyncDisposable {
   readonly #responses = new Map<string, Promise<ProbeResponse>>();
   #reserved = 0;
   #lastProblem = '';
-  /** Statuses of all responses so far. */
   readonly statuses = new Set<number>();
   /** Requests sent, redirects and repetitions included. */
   spent = 0;
@@ -148,7 +145,6 @@ export class ProbeClient implements AsyncDisposable {
     await this.#limiter.close();
   }
 
-  /** Requests that may still be sent. */
   get remaining(): number {
     return Math.max(0, this.#options.maxRequests - this.spent - this.#reserved);
   }

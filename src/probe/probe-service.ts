@@ -23,7 +23,6 @@ export interface ProbeOptions {
   auth?: string | undefined;
   /** Listings below the base URL; found by experiment if there are none. */
   paths?: readonly string[] | undefined;
-  /** A parsed OpenAPI document. */
   openapi?: JsonValue | undefined;
   /** Path or URL of one at the service. */
   openapiPath?: string | undefined;
@@ -51,7 +50,6 @@ export interface ProbeResult extends FittedProfile {
   baseUrl: string;
   /** The form of the credential, as `auth` of the profile says it. */
   scheme: Readonly<Record<string, string>>;
-  /** What was not tried. */
   notes: readonly string[];
   requests: number;
   /** True if every line was proved. */

@@ -30,7 +30,6 @@ export interface Conventions {
   view: QueryParams | 'none' | null;
 }
 
-/** What all experiments share. */
 export interface ProbeContext {
   client: ProbeClient;
   clock: Clock;
@@ -57,7 +56,6 @@ export interface ProbedListing extends ProbeContext {
   records: JsonObject[];
   /** True if the listing has no other records; null while that is not known. */
   isWhole: boolean | null;
-  /** The total that the service states. */
   total: number | null;
   /** Parameters of the first page, so that it holds as many records as the profile requests. */
   firstPage: QueryParams;

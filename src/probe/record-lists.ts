@@ -13,7 +13,6 @@ const ASIDE = /error|link|includ|meta|facet|filter|categor|breadcrumb/i;
 /** Names of the one field of a list's entries that holds the record. */
 const WRAPPER = /^(?:node|doc|document|record|resource|item|entry|_source|value)$/;
 const ID = /^_?(?:id|uuid|uid|guid|key)$/i;
-/** A key that needs no quotes in a path. */
 const PLAIN_KEY = /^[\w$-]+$/;
 const MAX_LEVELS = 4;
 
@@ -121,7 +120,6 @@ export function* valuesIn(value: JsonValue, levels: number, parent = ''): Genera
   }
 }
 
-/** How deep wrapped values are looked for. */
 const UNWRAP_LEVELS = 3;
 
 /** Rules for objects that only wrap one plain value: `{ __type: Date, iso: … }`, `{ $oid: … }`. */

@@ -12,7 +12,7 @@ import { hasContent, isObject } from '../rows/records/as-record.ts';
 import type { Warning } from './report.ts';
 import type { ResourceContext } from './resource-context.ts';
 
-/** Fewer new and changed records decide nothing. */
+/** With fewer new and changed records, no column counts as gone. */
 const MIN_RECORDS = 5;
 /** New and changed records without a field that show that the service no longer sends it, whatever others have. */
 const MIN_RECORDS_WITHOUT = 20;
@@ -64,7 +64,11 @@ export class ColumnPresence {
     this.records += written.length;
     if (this.empty.length === 0) return;
     this.empty = this.#withoutValues(this.empty, rows, shapeBefore.tables);
-    for (const each of this.empty) noteStated(each, written);
+    for (const each of this.empty) {
+      const { path } = each.table.shape;
+      each.isStated ||= written.some(({ value }) => saysNothing(value, each.column.path));
+      each.table.isStated ||= path.length > 0 && written.some(({ value }) => saysNothing(value, path.slice(0, -1)));
+    }
     if (this.#isSampled || this.records < MIN_RECORDS) return;
     this.#isSampled = true;
     await countEarlier(context, this.empty, since);
@@ -95,7 +99,7 @@ export class ColumnPresence {
   }
 }
 
-/** All columns of the tables, with what the log says of them. */
+/** All columns of the tables, each with its last entry in the log of value changes. */
 async function findColumns(
   { warehouse, owned, profile }: ResourceContext,
   tables: readonly TableShape[],
@@ -131,12 +135,6 @@ async function countEarlier(
     table.sampled = records;
     for (const each of columns) each.had = filled.get(each.column.name) ?? 0;
   }
-}
-
-function noteStated(each: EmptyColumn, written: PageFacts['written']): void {
-  const { path } = each.table.shape;
-  each.isStated ||= written.some(({ value }) => saysNothing(value, each.column.path));
-  each.table.isStated ||= path.length > 0 && written.some(({ value }) => saysNothing(value, path.slice(0, -1)));
 }
 
 /** True if the record says itself, by null or an empty value, that there is nothing at the path. */

@@ -18,7 +18,6 @@ export interface ScanPlan {
   mode: ScanMode;
   /** The checkpoint to continue from, its fields filled in for this scan. */
   checkpoint: CheckpointRow;
-  /** True if an unfinished scan is resumed. */
   resumed: boolean;
 }
 
@@ -145,7 +144,7 @@ function rowSettings({ fields, mask }: ResourceProfile): JsonObject {
 /** Fields of a page that came later are left out without a value. */
 const LATER_PAGE_FIELDS: ReadonlySet<string> = new Set(['end', 'first_cursor', 'next_page']);
 
-/** What of a page's profile says how the listing is cut. */
+/** The fields of a page section that determine which records are on a page. */
 export function pageCut(page: ResourceProfile['page']): JsonObject {
   const { total = null, pages = null, ignored_totals: _, ...rest } = page;
   const fields = Object.entries({ ...rest, total, pages }).filter(

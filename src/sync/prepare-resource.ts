@@ -22,9 +22,9 @@ export interface PreparedResource {
   run: RunStart;
   /** Its part in an interrupted backfill that this run resumes; null if none exists. */
   interrupted: RunRow | null;
-  /** The run before this one, as its row stood when this one began; null if that is not known. */
+  /** The row of the run before this one when this one began; null if unknown. */
   last: RunRow | null;
-  /** Null if the service is still to be left alone. */
+  /** Null if the service demanded a wait that is not over. */
   plan: ScanPlan | null;
   /**
    * Why nothing is scanned: the service requests a longer wait, or refuses the credential; else null.
@@ -32,7 +32,7 @@ export interface PreparedResource {
   stopped: unknown;
   /** Reported before the first request. With one of these, the filter is not trusted. */
   warnings: readonly Warning[];
-  /** Reported likewise. */
+  /** Reported too; these do not concern the filter. */
   notices: readonly Warning[];
 }
 

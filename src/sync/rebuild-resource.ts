@@ -10,7 +10,6 @@ import { textHash } from '../rows/records/record-key.ts';
 import { fingerprintOf, isOfSameRecords } from './plan.ts';
 import { type ResourceContext, type SourceContext, withResource } from './resource-context.ts';
 
-/** The effect of a rebuild. */
 export interface ResourceRebuilt extends Rebuilt {
   resource: string;
   /** Stored bodies from which excluded fields were removed. */

@@ -40,7 +40,6 @@ export interface ExpectedRecord {
  */
 export type Expectation = (requestedAt: number, updated: number | null) => ExpectedRecord;
 
-/** One record to fetch again. */
 export interface RefetchRequest {
   resource: string;
   key: string;

@@ -62,7 +62,6 @@ export function overallStatus(statuses: readonly RunStatus[]): RunStatus {
   return all.has('deferred') ? 'deferred' : 'ok';
 }
 
-/** Called during a run. */
 export interface RunWatcher {
   started(resource: string, plan: ScanPlan): void;
   page(resource: string, page: Page, figures: RunCounters): void;
@@ -76,7 +75,6 @@ export interface RunOptions extends SourceContext {
   keepRunsMs: number;
   /** The command for all resources alike; or, if each is due for itself, for each by its name. */
   command: SyncCommand | Readonly<Record<string, SyncCommand>>;
-  /** Names in the profile, in the order in which they are reported. */
   resources: readonly string[];
   restart: boolean;
   signal: AbortSignal;
@@ -137,7 +135,7 @@ const WARNING_KINDS = {
   window_unfinished: { isPartial: false, proof: null },
 } as const satisfies Record<string, WarningKind>;
 
-/** Reported to a person; does not end a run. */
+/** Reported to an operator; does not end a run. */
 export interface Warning {
   code: keyof typeof WARNING_KINDS;
   message: string;

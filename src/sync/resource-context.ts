@@ -132,7 +132,6 @@ export interface ItemProof {
   fault: { detail: string; isMore: boolean; at: number } | null;
   /** Comparisons with the listing run one after the other, because the first often answers the others as well. */
   comparing: Promise<unknown>;
-  /** The lookup in the listing that is in progress. */
   lookup: { partition: string | null; startedAt: number; since: number | null; found: Promise<Lookup> } | null;
 }
 

@@ -4,16 +4,7 @@ import { parentOf } from '../config/profile/request-fields.ts';
 import type { CheckpointRow, RunRow } from '../database/own-tables.ts';
 import { forgetSeen, NO_SCAN, readCheckpoint, saveCheckpoint } from '../database/state/checkpoints.ts';
 import type { OwnedResource } from '../database/state/owned-resource.ts';
-import {
-  beginLater,
-  beginRun,
-  canMergeRuns,
-  endRun,
-  forgetOldRuns,
-  isQuiet,
-  lastRun,
-  type RunEnd,
-} from '../database/state/runs.ts';
+import { beginLater, beginRun, canMergeRuns, endRun, forgetOldRuns, isQuiet, lastRun, type RunEnd } from '../database/state/runs.ts';
 import { countDeleteCandidates, forgetConfirmed } from '../database/state/suspects.ts';
 import { countsOf, newMeter } from '../http/client.ts';
 import { DeferredError, errorReport, type ErrorReport, SyncError } from '../model/errors.ts';
@@ -23,22 +14,8 @@ import { withinRun } from '../observe/log.ts';
 import { columnWarnings } from './column-warnings.ts';
 import { heldDeleteWarnings } from './deletes/verify-deletes.ts';
 import { interruptedBackfills, type ScanPlan } from './plan.ts';
-import {
-  correctFutureTimes,
-  prepareAgain,
-  type PreparedResource,
-  prepareResource,
-  SetBack,
-} from './prepare-resource.ts';
-import {
-  endedStatus,
-  overallStatus,
-  type ResourceReport,
-  type RunOptions,
-  type RunReport,
-  type Warning,
-  withAccepted,
-} from './report.ts';
+import { correctFutureTimes, prepareAgain, type PreparedResource, prepareResource, SetBack } from './prepare-resource.ts';
+import { endedStatus, overallStatus, type ResourceReport, type RunOptions, type RunReport, type Warning, withAccepted } from './report.ts';
 import { type ItemProof, resourceContext, type ResourceContext } from './resource-context.ts';
 import { newProgress, type RunContext, sharedKeyWarnings } from './run-progress.ts';
 import { notSynced } from './scan/resume-scan.ts';
@@ -80,7 +57,10 @@ async function runResources(options: RunOptions): Promise<RunReport> {
     }
     // In one transaction: a backfill that was killed is known by the resources that it had begun together.
     await warehouse.apply(prepared.flatMap(({ run }) => beginRun(warehouse.own, run, clock.now())));
-    const resources = await allEnded(startInOrder(options, await verifyIdentity(options, prepared)));
+    const runs = startInOrder(options, await verifyIdentity(options, prepared));
+    // An error is thrown once no run is in progress: they share a client and a database.
+    await Promise.allSettled(runs);
+    const resources = await Promise.all(runs);
     // Another process took over while this one was frozen: once that has ended, other users here may continue.
     for (const [index, { error }] of resources.entries()) {
       if (error?.code === 'lease_lost') await acquired[index]?.reacquire().catch(() => undefined);
@@ -127,12 +107,6 @@ function startInOrder(options: RunOptions, parts: readonly PreparedResource[]): 
     return runResource(options, { ...part, stopped });
   };
   return parts.map(begin);
-}
-
-/** Throws the first error, but only once no run is in progress: they share a client and a database. */
-async function allEnded<T>(runs: readonly Promise<T>[]): Promise<T[]> {
-  await Promise.allSettled(runs);
-  return Promise.all(runs);
 }
 
 /** After the database was set back this many times within a run, the run gives up. */

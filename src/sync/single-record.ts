@@ -1,4 +1,4 @@
-// Loads a record that was fetched individually, once it is known to equal the record in the listing.
+// Verifies that a record which was fetched individually equals the listed one, loads it, or finds it in the listing.
 import { compareWithItem, recordIn } from '../checks/item.ts';
 import { withPartition, type ExtraQuery, filterQuery, keyIn, listingScan } from '../checks/listing-scan.ts';
 import { sinceValue } from '../checks/since.ts';

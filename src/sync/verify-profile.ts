@@ -81,6 +81,7 @@ export async function warnOfUnverified({ profile, progress, warehouse, owned }: 
   });
 }
 
+/** `page` of `page.size`. */
 function sectionOf(path: string): string {
   return path.split('.')[0] ?? '';
 }

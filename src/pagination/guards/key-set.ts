@@ -37,7 +37,6 @@ export class KeySet {
     return this.#halves[this.#find(high, low)] !== 0;
   }
 
-  /** Returns the memory of the set. */
   bytes(): number {
     return this.#halves.byteLength;
   }
@@ -94,19 +93,13 @@ export function pageKeys(records: readonly SourceRecord[], id: string | string[]
   return keyFingerprints(keys);
 }
 
-/** Returns the halves of all hashes. */
-function toHalves(keys: Uint8Array): Uint32Array {
-  const aligned = keys.byteOffset % HALF_BYTES === 0 ? keys : new Uint8Array(keys);
-  return new Uint32Array(aligned.buffer, aligned.byteOffset, aligned.byteLength / HALF_BYTES);
-}
-
 /** Calls `visit` with each hash as two halves, in order. */
 export function eachKey(keys: Uint8Array, visit: (high: number, low: number, index: number) => void): void {
-  const halves = toHalves(keys);
+  const aligned = keys.byteOffset % HALF_BYTES === 0 ? keys : new Uint8Array(keys);
+  const halves = new Uint32Array(aligned.buffer, aligned.byteOffset, aligned.byteLength / HALF_BYTES);
   for (let at = 0; at < halves.length; at += 2) visit(halves[at] ?? 0, halves[at + 1] ?? 0, at / 2);
 }
 
-/** True if the set holds this one hash. */
 export function hasKey(set: KeySet, key: Uint8Array): boolean {
   let isThere = false;
   eachKey(key, (high, low) => (isThere = set.has(high, low)));

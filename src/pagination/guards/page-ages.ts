@@ -15,7 +15,6 @@ interface AgeLimits {
   formerEndedAt: number | null;
   /** The max age of a page in any listing. */
   oldest: number;
-  /** Sleeps. */
   pause: (ms: number) => Promise<void>;
 }
 

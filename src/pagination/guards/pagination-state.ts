@@ -1,4 +1,4 @@
-// What a scan remembers of its pages: distinct keys, totals, moved records and loops.
+// Tracks the pages of a scan to detect missing and moved records, and loops: distinct keys, totals, positions.
 import { createHash } from 'node:crypto';
 import type { SourceRecord } from '../../model/json.ts';
 import { KEY_FINGERPRINT_BYTES } from '../../rows/records/record-key.ts';
@@ -39,7 +39,6 @@ export interface EarlierPages {
   leastTotal: number | null;
 }
 
-/** A count of the service that the scan has not reached. */
 interface Shortfall {
   unit: 'records' | 'pages';
   /** Distinct records, or pages, that the scan has read. */

@@ -130,7 +130,7 @@ export function requestAt(parts: RequestParts, position: PagePosition): BuiltReq
   };
 }
 
-/** A request that is no page: its first and only one. */
+/** A request for something other than a page. */
 export function singleRequest(parts: RequestParts): BuiltRequest {
   return requestAt(parts, firstPosition(parts));
 }

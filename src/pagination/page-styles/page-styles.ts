@@ -34,7 +34,6 @@ export interface AnsweredPage {
   json: JsonValue;
   /** Query parameters that hold the credential (see `ApiAnswer`). */
   withheld?: readonly string[] | undefined;
-  /** The records of this page, and how many they are. */
   records: readonly SourceRecord[];
   received: number;
   /** True if it holds no record, or only the last one of the page before, with which it was asked to begin. */

@@ -220,13 +220,11 @@ function readParams(text: string, start: number): { rels: string[]; at: number }
   let rels: string[] | null = null;
   for (let param = matchAt(PARAM, text, at); param !== null; param = matchAt(PARAM, text, at)) {
     at += param[0].length;
-    if (rels === null && param[1]?.toLowerCase() === 'rel') rels = relationsIn(param[2] ?? param[3] ?? '');
+    if (rels !== null || param[1]?.toLowerCase() !== 'rel') continue;
+    const value = param[2] ?? param[3] ?? '';
+    rels = value.replace(/\\(.)/g, '$1').toLowerCase().split(/\s+/).filter(Boolean);
   }
   return { rels: rels ?? [], at };
-}
-
-function relationsIn(value: string): string[] {
-  return value.replace(/\\(.)/g, '$1').toLowerCase().split(/\s+/).filter(Boolean);
 }
 
 function matchAt(pattern: RegExp, text: string, at: number): RegExpExecArray | null {

@@ -9,7 +9,6 @@ import type { OnePageOptions } from './read-page.ts';
 /** What the current page says about the ones to come. */
 interface NextPages {
   next: PagePosition | null;
-  /** Records on the current page. */
   received: number;
   /** Records that the whole listing is likely to hold; null if unknown. */
   total: number | null;
@@ -26,7 +25,6 @@ interface PrefetchOptions {
   countOf: (answer: ApiAnswer) => number;
   /** Null if only a response names the next page: then one page is prefetched at most. */
   positions: PagePositions | null;
-  /** Records requested per page. */
   size: number;
   maxRequests: number;
 }
@@ -55,7 +53,6 @@ interface Prefetched {
  */
 export class PagePrefetch {
   readonly #options: PrefetchOptions;
-  /** Requests that may be in flight now. */
   #window: number;
   #latestBytes = 0;
   /** The page that was taken, until its next page is known. */
@@ -126,7 +123,6 @@ export class PagePrefetch {
     this.#stop = new AbortController();
   }
 
-  /** Aborts all requests and releases all memory. */
   async close(): Promise<void> {
     await this.drop();
     this.#release([...this.#holds]);

@@ -14,14 +14,7 @@ import { pageKeys } from '../guards/key-set.ts';
 import { requestAt, type RequestParts } from '../page-styles/listing-request.ts';
 import { isSamePosition, type PagePosition, sentTexts } from '../page-styles/page-position.ts';
 import { pageError, type PageFault } from '../page.ts';
-import {
-  countAt,
-  countIn,
-  describeBody,
-  describeValue,
-  type UndeclaredSignals,
-  undeclaredSignals,
-} from './listing-signals.ts';
+import { countAt, countIn, describeBody, describeValue, type UndeclaredSignals, undeclaredSignals } from './listing-signals.ts';
 
 // Requests a page, classifies refusals (expired, past the end, too large), and reads the records of a response.
 
@@ -38,7 +31,6 @@ export interface RequestOptions {
 }
 
 export interface OnePageOptions {
-  /** Accounts for the memory of the response. */
   hold?: AnswerHold;
   /** For a prefetched page, which must not wait for memory. */
   whenFull?: 'fail';
@@ -68,7 +60,7 @@ export function isUnitRefusal(error: unknown): error is SyncError {
   return error instanceof SyncError && UNIT_REFUSAL.test(error.code);
 }
 
-/** Codes by which a page is refused that may not be there. */
+/** Codes of refusals that may mean that the page does not exist. */
 export const REFUSED_CODES: ReadonlySet<string> = new Set([...EXPIRED_CODES, 'cursor_expired', 'listing_missing']);
 
 /**

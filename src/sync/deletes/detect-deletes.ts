@@ -1,24 +1,9 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { CompiledQuery } from 'kysely';
 import type { DeleteCandidateRow, TimestampText } from '../../database/own-tables.ts';
-import {
-  forgetSeen,
-  readCheckpoint,
-  readSeenPages,
-  readSeenScan,
-  saveCheckpoint,
-  type SeenScan,
-} from '../../database/state/checkpoints.ts';
+import { forgetSeen, readCheckpoint, readSeenPages, readSeenScan, saveCheckpoint, type SeenScan } from '../../database/state/checkpoints.ts';
 import { inParts } from '../../database/state/in-parts.ts';
-import {
-  countDeleteCandidates,
-  forgetDeleteCandidates,
-  forgetListed,
-  noteMissingRecords,
-  noteOlderStates,
-  noteReportedDeletes,
-  readDeleteCandidates,
-} from '../../database/state/suspects.ts';
+import { countDeleteCandidates, forgetDeleteCandidates, forgetListed, noteMissingRecords, noteOlderStates, noteReportedDeletes, readDeleteCandidates } from '../../database/state/suspects.ts';
 import type { LoadContext } from '../../load/load-context.ts';
 import type { PageFacts } from '../../load/page-loader.ts';
 import type { OlderPolicy } from '../../load/prepare-page.ts';
@@ -170,7 +155,6 @@ async function unseenStatements(
   ];
 }
 
-/** How many of these keys have a live row. */
 export async function countLive(
   { warehouse }: LoadContext,
   table: TableShape,

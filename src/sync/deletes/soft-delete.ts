@@ -24,7 +24,6 @@ import type { ResourceContext } from '../resource-context.ts';
 import { findInListing, type FoundRecord } from '../single-record.ts';
 import { tooManyDeletes } from './detect-deletes.ts';
 
-/** A record that the service no longer has. */
 export interface DeletedRecord {
   key: string;
   /** When it was requested; local epoch milliseconds. */

@@ -17,7 +17,6 @@ import { loadRecord, refuseDoubtful } from '../single-record.ts';
 import { countLive, listingDelayMs, tooManyDeletes } from './detect-deletes.ts';
 import { type DeletedRecord, type DeleteEvidence, readLiveRows, softDelete, watchKeys } from './soft-delete.ts';
 
-/** Counts of one verification. */
 export interface VerifiedDeletes {
   deleted: number;
   /** The first error that kept candidates from being verified; they stay as they are. */

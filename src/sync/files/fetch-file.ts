@@ -15,7 +15,7 @@ import type { FileContent, FileOutcome, Validators } from './file-changes.ts';
 
 // Downloads one due file into its store.
 
-/** What fetching files needs of a source. */
+/** The dependencies for fetching the files of a source. */
 export interface FilesContext extends Pick<
   SourceContext,
   'client' | 'profile' | 'listing' | 'warehouse' | 'clock' | 'scrub'

@@ -66,7 +66,6 @@ interface PassCounts {
 
 /** One pass over the files that are due. */
 class FetchPass {
-  /** By resource. */
   readonly counts = new Map<string, PassCounts>();
   /** Origins that are not requested any more in this pass, and why. */
   readonly closedOrigins = new Map<string, string>();
@@ -149,7 +148,6 @@ class FetchPass {
   }
 }
 
-/** Files that are read together. */
 const FILES_PER_STEP = 500;
 
 /** Adds what each record says of its file. Files that their record no longer names are left out: the next search hides them. */

@@ -4,7 +4,7 @@ import { changeFile, fileKeyText, insertFiles, removeFile, replaceFile } from '.
 import { timestampText } from '../../model/timestamp-text.ts';
 import type { FileAddress } from './file-address.ts';
 
-// Changes of the rows of files (`_sync_files`): a row is one content of one file, from `valid_from` until `valid_to`.
+// Updates the rows of files (`_sync_files`): a row is one content of one file, from `valid_from` until `valid_to`.
 
 /** A record with its stored files, and those that it names by now. */
 interface RecordFiles {
@@ -110,7 +110,7 @@ function requestChanged(
   return [changeFile(own, row, { ...NOT_DUE, ...address, record_hash: hash, status: 'waiting', due_at: at })];
 }
 
-/** Makes the row that of an earlier content. */
+/** The changes that turn the current row into that of an earlier content. */
 function asEarlier(row: FileRow, at: TimestampText): Partial<FileRow> {
   const valid_to = at < row.valid_from ? row.valid_from : at;
   return { ...NOT_DUE, status: 'stored', next_url: null, valid_to };

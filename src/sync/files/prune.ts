@@ -1,14 +1,6 @@
 import { storesOf } from '../../config/file-stores.ts';
 import type { Profile } from '../../config/profile/profile.ts';
-import {
-  countEarlier,
-  deleteEarlier,
-  forgetObjects,
-  forgetOldUnreferenced,
-  knownContents,
-  knownStores,
-  unreferencedObjects,
-} from '../../database/state/file-contents.ts';
+import { countEarlier, deleteEarlier, forgetObjects, forgetOldUnreferenced, knownContents, knownStores, unreferencedObjects } from '../../database/state/file-contents.ts';
 import { FILES_LEASE, resourcesWithFiles } from '../../database/state/files.ts';
 import { acquireLease, type Lease } from '../../database/state/leases.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
@@ -24,7 +16,6 @@ export interface FilesPruned {
   /** Contents that no row names. */
   objects: number;
   bytes: number;
-  /** Unfinished downloads and uploads. */
   unfinished: number;
   /** Stores that the settings no longer name: nothing is removed there. */
   unnamed_stores: readonly string[];

@@ -6,31 +6,22 @@ import type { ResourceShape } from '../../model/table.ts';
 import { isExact, parseJson } from '../../rows/json/parse-json.ts';
 import { recordKey } from '../../rows/records/record-key.ts';
 
-// Where a warehouse holds something of a record: rows that name its id, and texts that quote its values.
+// Finds where a warehouse stores data of a record: rows that name its id, and texts that quote its values.
 
-/** How much of a record is stored. */
-export interface TraceCounts {
-  rows: number;
-  /** Rows of child tables. */
-  children: number;
-  versions: number;
-  rejects: number;
-  /** Deletes and delete candidates. */
-  deletes: number;
-  /** Rows of its files; their contents are erased too, unless other records have them. */
-  files: number;
-  deliveries: number;
-}
-
-export const NO_TRACES: TraceCounts = {
+export const NO_TRACES = {
   rows: 0,
+  /** Rows of child tables. */
   children: 0,
   versions: 0,
   rejects: 0,
+  /** Deletes and delete candidates. */
   deletes: 0,
+  /** Rows of its files; their contents are erased too, unless other records have them. */
   files: 0,
   deliveries: 0,
 };
+
+export type TraceCounts = typeof NO_TRACES;
 
 /** The resource whose records are erased. */
 export interface TracedResource {

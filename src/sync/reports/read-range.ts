@@ -232,13 +232,11 @@ export class RangeQueue {
     const stop = new AbortController();
     const signal = AbortSignal.any([this.#context.signal, stop.signal]);
     const answer = readRange({ ...this.#context, signal, runAhead }, { ...this.#options, range });
-    // It is thrown when the range is processed.
     answer.catch(() => undefined);
     this.#begun.push({ ...newTask(range), answer, stop });
   }
 }
 
-/** A range that was not requested yet. */
 export function newTask(range: ReportRange): RangeTask {
   return { range, responses: 0, former: null, wasExcessive: false };
 }

@@ -19,18 +19,7 @@ import { describeExcess } from '../deletes/detect-deletes.ts';
 import type { ResourceContext } from '../resource-context.ts';
 import type { RunContext } from '../run-progress.ts';
 import type { JoinedPage, StatedTotals } from './read-range.ts';
-import {
-  type Day,
-  dayBegin,
-  dayBeginLatest,
-  dayOf,
-  dayOfCell,
-  type DayReading,
-  isFinalAt,
-  type ReportRange,
-  type ReportWindow,
-  windowAt,
-} from './report-windows.ts';
+import { type Day, dayBegin, dayBeginLatest, dayOf, dayOfCell, type DayReading, isFinalAt, type ReportRange, type ReportWindow, windowAt } from './report-windows.ts';
 
 // Replaces the rows of report windows by a response, in one transaction.
 
@@ -46,7 +35,6 @@ export interface Reports {
   candidateKeys: ReadonlySet<string>;
 }
 
-/** The response for a range, and what is known of it. */
 export interface RangeResponse {
   range: ReportRange;
   page: JoinedPage;
@@ -98,7 +86,6 @@ function lossRule({ clock }: ResourceContext, { requestedAt }: JoinedPage, isWho
   return ({ syncedAt }: RowOfDay): boolean => isWhole && (syncedAt <= at || syncedAt > now);
 }
 
-/** The counts of a replaced range. */
 export interface Replaced {
   outcome: PageOutcome;
   deleted: number;
@@ -154,7 +141,6 @@ interface RowOfDay {
   syncedAt: string;
 }
 
-/** The live rows of the requested days. */
 function readRowsBefore(
   context: ResourceContext,
   reports: Reports,
@@ -196,7 +182,6 @@ function findDayColumn(table: TableShape, id: string | readonly string[], field:
   });
 }
 
-/** How a response changes a window. */
 interface WindowContents {
   window: ReportWindow;
   /** Live rows before, and the keys of those that the response does not have. */

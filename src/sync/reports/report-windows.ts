@@ -36,10 +36,6 @@ export function addDays(day: Day, days: number): Day {
   return dayOfUtc(Date.parse(day) + days * DAY_MS);
 }
 
-function daysBetween(from: Day, to: Day): number {
-  return (Date.parse(to) - Date.parse(from)) / DAY_MS;
-}
-
 export function windowAt(day: Day, granularity: Granularity): ReportWindow {
   if (granularity === 'day') return { start: day, end: addDays(day, 1) };
   if (granularity === 'month') return { start: `${day.slice(0, 8)}01`, end: `${addMonths(day, 1).slice(0, 8)}01` };
@@ -86,9 +82,7 @@ function dayOfUtc(at: number): Day {
   return new Date(at).toISOString().slice(0, 10);
 }
 
-/** How the days of records are parsed. */
 export interface DayReading {
-  /** The zone of the days. */
   reports: TimeZone;
   /** The zone of the field's times that name none; null for UTC. */
   field: TimeZone | null;
@@ -120,7 +114,7 @@ export function dayOf(value: JsonValue | bigint | undefined, reading: DayReading
   return instant === null ? null : localDay(instant.epochMs, reading.reports);
 }
 
-/** The same of a cell, in which times are UTC. */
+/** The day of a cell, in which times are UTC. */
 export function dayOfCell(cell: Cell, type: Column['type'], reading: DayReading): Day | null {
   if (typeof cell === 'boolean') return null;
   if (type !== 'timestamp' || typeof cell !== 'string') return dayOf(cell, reading);
@@ -128,7 +122,7 @@ export function dayOfCell(cell: Cell, type: Column['type'], reading: DayReading)
   return Number.isNaN(at) ? null : localDay(at, reading.reports);
 }
 
-/** By what the due windows of a resource are determined. */
+/** The facts that determine which windows are due. */
 interface WindowPlan {
   windows: ReportWindows;
   /** The stored state of each window, by its first day. */
@@ -180,14 +174,10 @@ function listsTomorrow({ windows: { zone }, rows, mode, hasEnd }: WindowPlan): b
   if (!hasEnd) return false;
   const newest = [...rows.values()]
     .filter(({ fetched_at }) => fetched_at !== null)
-    .toSorted(byStart)
+    .toSorted((a, b) => (a.window_start < b.window_start ? -1 : 1))
     .at(-1);
   if (newest === undefined || newest.fetched_at === null || mode === 'full') return true;
   return timestampMs(newest.fetched_at) < dayBegin(newest.window_start, timeZone(zone));
-}
-
-function byStart(a: WindowRow, b: WindowRow): number {
-  return a.window_start < b.window_start ? -1 : 1;
 }
 
 /** True if a window could no longer change when it was requested at that time. */
@@ -205,7 +195,6 @@ export interface ReportRange {
 }
 
 interface RangeBounds {
-  /** Days. */
   largest: number;
   windows: number;
   /** The day after the last one that may be requested. */
@@ -221,7 +210,7 @@ export function nextRange(
   for (const window of due) {
     const [newest = window] = taken;
     const isNext = taken.length === 0 || taken.at(-1)?.start === window.end;
-    const isLarge = daysBetween(window.start, newest.end) > largest;
+    const isLarge = Date.parse(newest.end) - Date.parse(window.start) > largest * DAY_MS;
     if (!isNext || (taken.length > 0 && (isLarge || taken.length >= most))) break;
     taken.push(window);
   }

@@ -18,38 +18,9 @@ import type { ScanPlan } from '../plan.ts';
 import type { Warning } from '../report.ts';
 import { countPage, type RunContext, withPage } from '../run-progress.ts';
 import { endWarnings, judgeScan } from '../scan/load-pages.ts';
-import {
-  compareTotals,
-  distinctRecords,
-  isShort,
-  newTask,
-  type RangeAnswer,
-  type RangeOptions,
-  RangeQueue,
-  type RangeTask,
-  refuseOutside,
-  type TooMuch,
-} from './read-range.ts';
-import {
-  findExcessiveLosses,
-  type HeldWindows,
-  type RangeResponse,
-  readRowsOfRange,
-  replaceRange,
-  type Reports,
-} from './replace-range.ts';
-import {
-  addDays,
-  type Day,
-  dayReading,
-  dueWindows,
-  endingWith,
-  halvesOf,
-  keptFrom,
-  localDay,
-  type ReportRange,
-  type ReportWindow,
-} from './report-windows.ts';
+import { compareTotals, distinctRecords, isShort, newTask, type RangeAnswer, type RangeOptions, RangeQueue, type RangeTask, refuseOutside, type TooMuch } from './read-range.ts';
+import { findExcessiveLosses, type HeldWindows, type RangeResponse, readRowsOfRange, replaceRange, type Reports } from './replace-range.ts';
+import { addDays, type Day, dayReading, dueWindows, endingWith, halvesOf, keptFrom, localDay, type ReportRange, type ReportWindow } from './report-windows.ts';
 
 // Syncs a resource of reports, whose records are listed by day, week or month (`windows` of the profile).
 
@@ -190,7 +161,7 @@ async function syncRange(
   }
 }
 
-/** Null if the range is one window. */
+/** Splits a range into two tasks; null if it is one window. */
 function halve(range: ReportRange): RangeTask[] | null {
   return halvesOf(range)?.map(newTask) ?? null;
 }

@@ -35,7 +35,6 @@ export interface OneScan {
   evidence: FilterEvidence;
   /** Whether its pages are known to be numbered as the profile says. */
   numbering: Numbering;
-  /** Called with the contents of each page. */
   onPage?: (facts: PageFacts) => void;
   /** True if it supplies what a full scan has missed, which alone may move the cursor. */
   isCatchUp?: boolean;
@@ -47,7 +46,6 @@ interface EndedScan {
   verdict: ScanVerdict;
 }
 
-/** A scan that came to its end. */
 export interface LoadedScan extends EndedScan {
   checkpoint: CheckpointRow;
   /** The checkpoint that it would have if it had seen every record. */
@@ -235,6 +233,5 @@ export function judgeScan(
 /** The warnings of a run whose scan ended so. */
 export function endWarnings({ doubts }: ScanVerdict): Warning[] {
   const all = doubts.map(({ code, message, hint }): Warning => ({ code: WARNING_CODES[code], message, hint }));
-  // The gravest doubt comes first.
   return all.filter(({ code }, at) => all.findIndex((each) => each.code === code) === at);
 }

@@ -24,7 +24,6 @@ import { SEVERAL } from '../advance-checkpoint.ts';
 import { startScan } from '../plan.ts';
 import type { ResourceContext } from '../resource-context.ts';
 import type { RunContext } from '../run-progress.ts';
-import type { ScanVerdict } from './load-pages.ts';
 
 /**
  * Where a scan starts, and the pages that it has read before an interruption, so that it can tell whether its position
@@ -77,7 +76,7 @@ interface CommittedPage {
   /** The checkpoint before it. */
   before: CheckpointRow;
   /** Null before the last page. */
-  verdict: ScanVerdict | null;
+  verdict: { isComplete: boolean; allowsDeletes: boolean } | null;
 }
 
 /** The statements in a page's transaction that store its keys, and forget other scans and those that are done. */
@@ -120,7 +119,7 @@ function mayFindDeletes({ full_credential, walk_credential }: CheckpointRow): bo
   return full_credential !== null && walk_credential !== null && walk_credential !== SEVERAL;
 }
 
-/** Keys of parents that are looked at before anything else gets its turn. */
+/** Keys that are read per query, so that other work is not delayed. */
 const KEYS_PER_STEP = 5_000;
 /** A row may be written this long after its record was requested. */
 const MAX_WRITE_DELAY_MS = 120_000;
@@ -186,7 +185,6 @@ async function verifyParents({ warehouse, progress }: RunContext, parent: string
 
 interface Parent {
   value: string;
-  /** When its row was last written. */
   syncedAt: string;
 }
 

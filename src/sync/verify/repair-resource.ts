@@ -23,11 +23,9 @@ import type { Verification } from './verify-resource.ts';
 
 // `verify --repair`: reads differing records from the service again, and writes or deletes their rows.
 
-/** What a repair has done, as counts. */
 export interface Repaired {
   /** Records read from the service again and written as further versions. */
   restored: number;
-  /** Rows marked as deleted. */
   deleted: number;
   /** Deletes that wait for an operator or for a complete scan. */
   held: number;

@@ -21,7 +21,6 @@ export type DifferenceKind = keyof typeof DIFFERENCES;
 /** One thing that differs. It never holds a value of a record, only its location. */
 export interface Difference {
   kind: DifferenceKind;
-  /** The key of the record. */
   id: string;
   /** Columns that differ, or the name of a table; the first ones. */
   fields?: readonly string[];
@@ -31,7 +30,6 @@ export interface Difference {
 
 /** The service's listing as it was read. */
 export interface ListingReport {
-  /** Distinct records that have a key. */
   records: number;
   /** The last total that the service stated; null if it stated none. */
   total: number | null;

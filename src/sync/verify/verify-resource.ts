@@ -258,7 +258,7 @@ function isRecent({ copiedUntil }: VerifyContext, updated: { at: number } | null
   return updated.at >= (updated.at % 1_000 === 0 ? Math.floor(copiedUntil / 1_000) * 1_000 : copiedUntil);
 }
 
-/** The same, and later than its row. */
+/** True if the record is recent, and changed after its row. */
 function isChangedSince(context: VerifyContext, { value }: SourceRecord, row: StoredRow | undefined): boolean {
   const { profile, shape } = context;
   const updated = updatedTime(value, profile);
