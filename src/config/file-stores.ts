@@ -20,12 +20,14 @@ export interface FilesSettings extends Readonly<Omit<FilesFields, 'store'>> {
   readonly kept: Readonly<Record<string, readonly KeptFile[]>>;
 }
 
+/** What the settings of files depend on besides the source. */
 interface FilesContext {
   cwd: string;
   env: NodeJS.ProcessEnv;
   fileMode: number;
 }
 
+/** A source whose files are resolved. */
 interface Source {
   name: string;
   files: FilesFields;
@@ -80,18 +82,13 @@ export function storesOf({ kept }: { kept: FilesSettings['kept'] }): StoreAddres
 
 /** Finds sources that share a store, where `files prune` of one would remove files of the other. */
 export function storeFindings(
-  sources: readonly (readonly [string, { files: FilesFields; resources?: readonly string[] | undefined }])[],
-  profiles: ReadonlyMap<string, Profile>,
+  sources: readonly (Omit<Source, 'resources'> & { resources?: readonly string[] | undefined })[],
   cwd: string,
 ): SettingsFinding[] {
   const taken = new Map<string, string>();
-  return sources.flatMap(([name, { files, resources }]) => {
-    const profile = profiles.get(name);
-    if (profile === undefined) return [];
-    const kept = resolveKeptFiles(
-      { name, files, profile, resources: resources ?? Object.keys(profile.resources) },
-      cwd,
-    );
+  return sources.flatMap((source) => {
+    const { name, profile, resources = Object.keys(profile.resources) } = source;
+    const kept = resolveKeptFiles({ ...source, resources }, cwd);
     return storesOf({ kept }).flatMap((store): SettingsFinding[] => {
       const location = storeLocation(store);
       const other = taken.get(location) ?? name;

@@ -175,18 +175,16 @@ function checkCommon(
   const filled = interpolate(value, context);
   const { data, findings } = checkValue(settingsSchema, filled.value ?? {}, filled.paths);
   const formal = findings?.filter(({ path }) => !filled.findings.some((each) => each.path.join() === path.join()));
-  const usable = checked.flatMap(({ name, source }) => (source === null ? [] : [{ name, ...source }]));
+  const usable = checked.flatMap(({ name, source }) =>
+    source === null ? [] : [{ ...source.settings, name, profile: source.profile }],
+  );
   const found = [
     ...filled.findings,
     ...(formal ?? []),
     ...(data === null ? [] : placementFindings(data.warehouse, names, typeof written === 'string')),
     ...(data === null ? [] : transportFindings(data.warehouse, context.env)),
     ...(data === null ? [] : alertFindings(data.alerts, names)),
-    ...storeFindings(
-      usable.map(({ name, settings }) => [name, settings]),
-      new Map(usable.map(({ name, profile }) => [name, profile])),
-      context.cwd,
-    ),
+    ...storeFindings(usable, context.cwd),
   ];
   return {
     data,

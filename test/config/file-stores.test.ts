@@ -21,19 +21,11 @@ it('a file goes to the store of its entry, else to that of its source, and nowhe
 });
 
 it('two sources may not share one', () => {
-  const profiles = new Map([
-    ['a', profile],
-    ['b', profile],
-  ]);
-  const shared = { files: { ...usual, store: 'disk:files' } };
-  const found = storeFindings(
-    [
-      ['a', shared],
-      ['b', { files: { ...usual, store: 'disk:./files/' } }],
-    ],
-    profiles,
-    '/srv',
-  );
+  const sources = [
+    { name: 'a', profile, files: { ...usual, store: 'disk:files' } },
+    { name: 'b', profile, files: { ...usual, store: 'disk:./files/' } },
+  ];
+  const found = storeFindings(sources, '/srv');
   expect(found).toMatchObject([{ path: ['sources', 'b', 'files', 'store'] }]);
   expect(found[0]?.message).toContain('that of a');
 });

@@ -332,30 +332,30 @@ export function windowFaults(resource: ReportResource): { path: string[]; messag
     if (!uses.from && !uses.to) return [];
     return [{ path: ['windows'], message: 'expected windows, because {from} or {to} stands in a template' }];
   }
-  const faults = [
-    resource.incremental === null && resource.feed === null
-      ? null
-      : ['incremental', 'expected null, because `windows` says what is asked for again'],
-    resource.partitions === null
-      ? null
-      : ['partitions', 'expected null: several listings cannot be asked for by windows yet'],
-    windows.from_param !== null || uses.from
-      ? null
-      : [
-          'windows.from_param',
-          'expected the place that takes the first day, or {from} in path, query, headers or body',
-        ],
-    windows.to_param !== null && uses.to
-      ? ['windows.to_param', 'expected null, because {to} stands in a template already']
-      : null,
-    windows.from_param !== null && windows.from_param === windows.to_param
-      ? ['windows.to_param', 'expected another place than that of the first day']
-      : null,
+  const faults: [isFault: boolean, path: string, message: string][] = [
+    [
+      resource.incremental !== null || resource.feed !== null,
+      'incremental',
+      'expected null, because `windows` says what is asked for again',
+    ],
+    [resource.partitions !== null, 'partitions', 'expected null: several listings cannot be asked for by windows yet'],
+    [
+      windows.from_param === null && !uses.from,
+      'windows.from_param',
+      'expected the place that takes the first day, or {from} in path, query, headers or body',
+    ],
+    [
+      windows.to_param !== null && uses.to,
+      'windows.to_param',
+      'expected null, because {to} stands in a template already',
+    ],
+    [
+      windows.from_param !== null && windows.from_param === windows.to_param,
+      'windows.to_param',
+      'expected another place than that of the first day',
+    ],
   ];
-  return faults.flatMap((fault) => {
-    const [path, message] = fault ?? [];
-    return path === undefined || message === undefined ? [] : [{ path: path.split('.'), message }];
-  });
+  return faults.flatMap(([isFault, path, message]) => (isFault ? [{ path: path.split('.'), message }] : []));
 }
 
 /** True if requests contain the end of the range; otherwise each requests one window by its first day. */

@@ -115,21 +115,9 @@ const customSchema = z.strictObject({
   /** Preset to extend; an entry given here replaces the preset's entry for the same header. */
   base: z.enum(RATE_PRESET_NAMES).default('auto'),
   /** `name` in any case; `{window}` in it matches second, minute, hour, day or month. */
-  headers: z
-    .array(
-      z
-        .strictObject({ name: z.string().min(1), ...meaning })
-        .transform(({ name, ...rest }): RateEntry => ({ at: name.toLowerCase(), ...rest })),
-    )
-    .default([]),
+  headers: z.array(z.strictObject({ name: z.string().min(1), ...meaning })).default([]),
   /** Paths in the JSON body. */
-  body: z
-    .array(
-      z
-        .strictObject({ path: z.string().min(1), ...meaning })
-        .transform(({ path, ...rest }): RateEntry => ({ at: path, ...rest })),
-    )
-    .default([]),
+  body: z.array(z.strictObject({ path: z.string().min(1), ...meaning })).default([]),
   /** Limits that the service documents but does not send. */
   known_limits: z
     .array(z.strictObject({ requests: z.number().positive(), window_ms: z.number().positive() }))
@@ -151,10 +139,8 @@ export interface RateDialect {
   limited_wait_ms: number;
 }
 
-const entryMeaning = z.object(meaning);
-
 /** One header (`at` is its lower-case name, possibly with `{window}`) or one body field (`at` is its path). */
-export interface RateEntry extends z.output<typeof entryMeaning> {
+export interface RateEntry extends Omit<z.output<typeof customSchema>['headers'][number], 'name'> {
   at: string;
 }
 
@@ -169,8 +155,8 @@ function resolve(given: Custom | RatePreset): RateDialect {
   const own = typeof given === 'string' ? customSchema.parse({ base: given }) : given;
   const base = readPreset(own.base);
   return {
-    headers: mergeEntries(own.headers, base.headers),
-    body: mergeEntries(own.body, base.body),
+    headers: mergeEntries(own.headers.map(headerEntry), base.headers.map(headerEntry)),
+    body: mergeEntries(own.body.map(bodyEntry), base.body.map(bodyEntry)),
     known_limits: [...own.known_limits, ...base.known_limits],
     limited_wait_ms: own.limited_wait_ms ?? base.limited_wait_ms ?? LIMITED_WAIT_MS,
   };
@@ -180,6 +166,14 @@ function readPreset(name: RatePreset): Custom {
   const preset = RATE_PRESETS[name];
   const headers = [RETRY_AFTER, ...('headers' in preset ? preset.headers : [])];
   return customSchema.parse({ ...preset, headers });
+}
+
+function headerEntry({ name, ...rest }: Custom['headers'][number]): RateEntry {
+  return { at: name.toLowerCase(), ...rest };
+}
+
+function bodyEntry({ path, ...rest }: Custom['body'][number]): RateEntry {
+  return { at: path, ...rest };
 }
 
 function mergeEntries(own: RateEntry[], base: RateEntry[]): RateEntry[] {

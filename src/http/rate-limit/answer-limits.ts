@@ -185,7 +185,8 @@ function updateQuota(reading: LimitsReading, entry: RateEntry, stated: QuotaStat
 /** The quotas that state what remains, or a rate. */
 function usableQuotas({ bucket, quotas }: LimitsReading): QuotaHint[] {
   const usable = [...quotas.values()].filter((quota) => quota.remaining !== null || (quota.limit && quota.windowMs));
-  return bucket === null ? usable : usable.map((quota) => ({ ...quota, name: `${quota.name}#${bucket}` }));
+  if (bucket !== null) for (const quota of usable) quota.name += `#${bucket}`;
+  return usable;
 }
 
 function headersFound(headers: RateAnswer['headers'], dialect: RateDialect): FoundEntry[] {

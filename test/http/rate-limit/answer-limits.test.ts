@@ -136,8 +136,12 @@ describe('auto reads what the removed presets read', () => {
     [
       'kong',
       {
-        ...{ 'ratelimit-limit': '60', 'ratelimit-remaining': '59', 'ratelimit-reset': '31' },
-        ...{ 'x-ratelimit-limit-minute': '60', 'x-ratelimit-remaining-minute': '59', 'x-ratelimit-remaining-day': '7' },
+        'ratelimit-limit': '60',
+        'ratelimit-remaining': '59',
+        'ratelimit-reset': '31',
+        'x-ratelimit-limit-minute': '60',
+        'x-ratelimit-remaining-minute': '59',
+        'x-ratelimit-remaining-day': '7',
       },
       [
         { limit: 60, remaining: 59, resetMs: 31_000 },
