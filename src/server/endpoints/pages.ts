@@ -4,7 +4,7 @@ import { compress } from 'hono/compress';
 import type { Control } from '../controls/control-request.ts';
 import { renderStatusPage } from '../page/overview.ts';
 import { pagePathOf } from '../page/page-frame.ts';
-import { renderRefusedPage, renderRunPage, renderSourcePage } from '../page/source-page.ts';
+import { renderRefusedPage, renderSourcePage } from '../page/source-page.ts';
 import { attentionOf, headlineOf } from '../status/attention.ts';
 import type { Readiness } from '../status/collect.ts';
 import type { StatusSnapshot } from '../status/snapshot.ts';
@@ -160,11 +160,6 @@ async function renderPage(options: PagesOptions, address: string, nonce: string)
     return path.page === 'source' ? renderRefusedPage(snapshot, name, nonce) : null;
   }
   const source = snapshot.sources.find((one) => one.source === name);
-  if (path.page === 'run') {
-    const run = source && (await options.details({ source: name, resource: null, run: path.run }));
-    if (!run || (run.problem === null && run.run.length === 0)) return null;
-    return renderRunPage(snapshot, name, path.run, run, nonce);
-  }
   const resource = path.page === 'resource' ? path.resource : null;
   const status = source?.resources.find((one) => one.resource === resource);
   if (source === undefined || (resource !== null && status === undefined)) return null;
