@@ -1,15 +1,16 @@
-// `content-sync runs`: lists past runs, and shows one in full; reads only the warehouse.
 import { type Command, Option } from 'commander';
 import { timeSpan } from '../config/profile/basic-fields.ts';
 import { openWarehouseToRead } from '../database/databases.ts';
-import { readRunDetails, readRuns, type RunDetails, type RunRecord } from '../database/state/runs.ts';
+import { MAX_RUN_REJECTS, readRunDetails, readRuns, type RunDetails, type RunRecord } from '../database/state/runs.ts';
 import { ConfigError } from '../model/errors.ts';
+import { formatColumnChange } from '../model/table.ts';
 import { timestampText } from '../model/timestamp-text.ts';
 import { visibleText } from '../model/visible-text.ts';
-import { countText, formatDelay, NONE } from '../observe/figures.ts';
-import { runFacts } from '../server/status/source-details.ts';
+import { countOf, countText, formatBytes, formatDelay, NONE } from '../observe/figures.ts';
 import { alignedLines, type CliContext, type Paint, painter, printReport, toneOfStatus } from './command/context.ts';
 import { forEachSource, sourceCommand, type SourceOptions, whileOpen } from './command/sources.ts';
+
+// `content-sync runs`: lists past runs, and shows one in full; reads only the warehouse.
 
 interface RunsOptions extends SourceOptions {
   failed?: true;
@@ -174,4 +175,68 @@ function parseSince(text: string, now: number): number {
   throw new ConfigError('usage', `"${text}" is no time`, {
     hint: 'write a date (2026-11-20), a time (2026-11-20T08:00:00Z) or a span before now (7d, 12h, 30m)',
   });
+}
+
+/** A fact about one resource's part in a run, as lines under a title. */
+interface RunFact {
+  title: string;
+  lines: string[];
+}
+
+function runFacts(part: RunDetails): RunFact[] {
+  const { error, rejects, rejected } = part;
+  const began = `${timestampText(part.started_at)} UTC, ${formatDuration(part)}`;
+  const before = `${countText(part.runs)} runs that changed nothing, the first at ${timestampText(part.first_started_at)} UTC`;
+  const sum = `${countOf(part.all_requests, 'request')}, ${formatBytes(part.all_bytes)}`;
+  const facts: RunFact[] = [
+    { title: 'began', lines: [began] },
+    { title: 'merged', lines: part.runs === 1 ? [] : [`${before}: ${sum} in all`] },
+    { title: 'records', lines: [formatRecords(part)] },
+    { title: 'requests', lines: [formatRequests(part)] },
+    { title: 'error', lines: error === null ? [] : [`${error.message} [${error.code}]`, ...remedy(error.hint)] },
+    { title: 'request id', lines: error?.request_id == null ? [] : [error.request_id] },
+    ...part.warnings.map(({ code, message, hint, accepted }) => {
+      return { title: accepted === true ? 'accepted' : 'warning', lines: [`${message} [${code}]`, ...remedy(hint)] };
+    }),
+    {
+      title: 'schema',
+      lines: part.schema_changes.map((change) => `${change.table}.${change.column}: ${formatColumnChange(change)}`),
+    },
+    {
+      title: 'rejected',
+      lines: rejects.map(
+        ({ reason, record_id, detail, is_resolved }) =>
+          `${reason}  ${record_id ?? NONE}  ${detail}${is_resolved ? ' (accepted since, or no longer listed)' : ''}`,
+      ),
+    },
+  ];
+  if (rejects.length === MAX_RUN_REJECTS && rejected > MAX_RUN_REJECTS)
+    facts.at(-1)?.lines.push(`and more, ${countText(rejected)} in all: see _sync_rejects`);
+  return facts.filter(({ lines }) => lines.length > 0);
+}
+
+function formatDuration({ started_at, finished_at }: RunDetails): string {
+  return finished_at === null ? 'in progress' : `took ${formatDelay(finished_at - started_at)}`;
+}
+
+function remedy(hint: string | null): string[] {
+  return hint === null ? [] : [`→ ${hint}`];
+}
+
+function formatRecords({ records, inserted, updated, unchanged, deleted, held, rejected, pages }: RunDetails): string {
+  const parts = [
+    `${countText(inserted)} new`,
+    `${countText(updated)} changed`,
+    `${countText(unchanged)} unchanged`,
+    `${countText(deleted)} deleted`,
+    ...(held > 0 ? [`${countText(held)} deletes held`] : []),
+    ...(rejected > 0 ? [`${countText(rejected)} rejected`] : []),
+  ];
+  return `${countText(records)} on ${countOf(pages, 'page')}: ${parts.join(', ')}`;
+}
+
+function formatRequests({ requests, retries, limited, bytes, outcomes, runs }: RunDetails): string {
+  const counted = Object.entries(outcomes).map(([outcome, count]) => `${countText(count)} ${outcome}`);
+  const by = counted.length === 0 ? '' : `; by outcome${runs > 1 ? ', of all runs' : ''}: ${counted.join(', ')}`;
+  return `${countText(requests)}, ${countText(retries)} retried, ${countText(limited)} limited, ${formatBytes(bytes)}${by}`;
 }

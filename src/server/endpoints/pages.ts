@@ -1,11 +1,10 @@
-// The HTTP endpoints of the status page, /status.json, /metrics, /readyz and the control socket.
 import { randomBytes } from 'node:crypto';
 import { type Context, Hono } from 'hono';
 import { compress } from 'hono/compress';
 import type { Control } from '../controls/control-request.ts';
 import { renderStatusPage } from '../page/overview.ts';
 import { parsePagePath } from '../page/page-frame.ts';
-import { renderRefusedPage, renderRunPage, renderSourcePage } from '../page/source-page.ts';
+import { renderRefusedPage, renderSourcePage } from '../page/source-page.ts';
 import { attentionOf, headlineOf } from '../status/attention.ts';
 import type { Readiness } from '../status/collect.ts';
 import type { StatusSnapshot } from '../status/snapshot.ts';
@@ -13,6 +12,8 @@ import type { DetailsQuery, SourceDetails } from '../status/source-details.ts';
 import { answerCommand, CONTROL_PATH } from './answer-command.ts';
 import { type AccessCheck, CHALLENGE, type PageAccess } from './page-access.ts';
 import { jsonResponse, textResponse } from './responses.ts';
+
+// The HTTP endpoints of the status page, /status.json, /metrics, /readyz and the control socket.
 
 export interface WorkerPagesOptions {
   ready: () => Promise<Readiness>;
@@ -157,11 +158,6 @@ async function renderPage(options: PagesOptions, address: string, nonce: string)
     return path.page === 'source' ? renderRefusedPage(snapshot, name, nonce) : null;
   }
   const source = snapshot.sources.find((one) => one.source === name);
-  if (path.page === 'run') {
-    const run = source && (await options.details({ source: name, resource: null, run: path.run }));
-    if (!run || (run.problem === null && run.run.length === 0)) return null;
-    return renderRunPage(snapshot, name, path.run, run, nonce);
-  }
   const resource = path.page === 'resource' ? path.resource : null;
   const status = source?.resources.find((one) => one.resource === resource);
   if (source === undefined || (resource !== null && status === undefined)) return null;

@@ -1,4 +1,3 @@
-// What all pages share: addresses, header, footer, stylesheet and script.
 import { raw } from 'hono/html';
 import { SOURCE_NAME } from '../../config/settings.ts';
 import type { StatusSnapshot } from '../status/snapshot.ts';
@@ -6,25 +5,23 @@ import { markup, type Markup, type PageTone, tabIcon, timeAs } from './markup.ts
 import { REFRESH_SCRIPT, RELOAD_SECONDS } from './script.ts';
 import { STYLESHEET } from './stylesheet.ts';
 
+// What all pages share: addresses, header, footer, stylesheet and script.
+
 export type PagePath =
   | { page: 'overview' }
   | { page: 'source'; source: string }
-  | { page: 'resource'; source: string; resource: string }
-  | { page: 'run'; source: string; run: string };
+  | { page: 'resource'; source: string; resource: string };
 
 const RESOURCE_NAME = /^[a-z][a-z0-9_]{0,40}$/;
-const RUN_ID = /^\d{8}T\d{6}Z-[0-9a-f]{1,16}$/;
 
 /**
- * Parses a path without its query: `/`, `/sources/<name>`, `/sources/<name>/<resource>`, `/sources/<name>/runs/<id>`.
- * Null for everything else, also for escapes: names contain no characters that need one.
+ * Parses a path without its query: `/`, `/sources/<name>`, `/sources/<name>/<resource>`. Null for everything else, also for escapes: names contain no characters that need one.
  */
 export function parsePagePath(path: string): PagePath | null {
   if (path === '/') return { page: 'overview' };
-  const [empty, sources, source = '', resource, run, ...more] = path.split('/');
+  const [empty, sources, source = '', resource, ...more] = path.split('/');
   if (empty !== '' || sources !== 'sources' || more.length > 0 || !SOURCE_NAME.test(source)) return null;
   if (resource === undefined) return { page: 'source', source };
-  if (run !== undefined) return resource === 'runs' && RUN_ID.test(run) ? { page: 'run', source, run } : null;
   return RESOURCE_NAME.test(resource) ? { page: 'resource', source, resource } : null;
 }
 

@@ -1,27 +1,10 @@
-// The tables of resources and runs on the pages.
-import {
-  countOf,
-  countText,
-  formatDelay,
-  durationText,
-  NONE,
-  formatPercent,
-  formatRate,
-} from '../../observe/figures.ts';
+import { countOf, countText, durationText, formatDelay, formatPercent, formatRate, NONE } from '../../observe/figures.ts';
 import { isOverdue } from '../status/attention.ts';
 import type { PastRun, ResourceStatus, RunningStatus, SourceStatus } from '../status/snapshot.ts';
-import {
-  timeAs,
-  countCell,
-  dataTable,
-  hintLine,
-  icon,
-  markup,
-  type TableColumn,
-  type Markup,
-  type PageTone,
-} from './markup.ts';
+import { countCell, dataTable, hintLine, icon, markup, type Markup, type PageTone, type TableColumn, timeAs } from './markup.ts';
 import type { SectionView } from './page-frame.ts';
+
+// The tables of resources and runs on the pages.
 
 const COLUMNS: readonly TableColumn[] = [
   'Resource',
@@ -48,7 +31,7 @@ export function resourceTable({ source, resources }: SourceStatus, { now, root }
       counted === null ? markup`<span class="quiet">counting…</span>` : countText(counted.live),
       counted === null ? NONE : countText(counted.deleted),
       countText(rejected),
-      lastRun(status.runs, `${base}/runs`, now),
+      lastRun(status.runs, now),
     ];
   });
   const label = `Resources of ${source}`;
@@ -124,17 +107,17 @@ const STATUS_TONES: Readonly<Record<PastRun['status'], PageTone>> = {
   running: 'quiet',
 };
 
-export function runStatus(status: PastRun['status']): Markup {
+/** A run's status as an icon and a word. */
+function runStatus(status: PastRun['status']): Markup {
   const tone = STATUS_TONES[status];
   return markup`<span class="state ${tone}">${icon(tone)}${status}</span>`;
 }
 
-function lastRun(runs: readonly PastRun[], runsHref: string, now: number): Markup {
+function lastRun(runs: readonly PastRun[], now: number): Markup {
   const run = runs.find(({ status }) => status !== 'running');
   if (run === undefined) return markup`<span class="quiet">none yet</span>`;
-  const when = markup`<a href="${runsHref}/${run.run_id}">${timeAs('moment', run.started_at, now)}</a>`;
   const took = run.seconds === null ? null : `, ${formatDelay(run.seconds * 1_000)}`;
-  return markup`${runStatus(run.status)} <span class="when">${when}${took}</span> <span class="sub">${resultOf(run)}</span>`;
+  return markup`${runStatus(run.status)} <span class="when">${timeAs('moment', run.started_at, now)}${took}</span> <span class="sub">${resultOf(run)}</span>`;
 }
 
 export function resultOf({ error, inserted, updated, deleted }: PastRun): Markup {
@@ -168,22 +151,21 @@ export function runTable({ source, resources }: SourceStatus, view: SectionView)
 }
 
 /** Runs, newest first, each with its counts and its error. */
-export function runsTable(source: string, runs: readonly PastRun[], { now, root }: SectionView): Markup {
+export function runsTable(source: string, runs: readonly PastRun[], { now }: SectionView): Markup {
   if (runs.length === 0) return markup`<p class="empty">No run yet: the schedule starts the first one by itself.</p>`;
-  const base = `${root}sources/${encodeURIComponent(source)}/runs`;
   const counts = COUNTS.map(([title]) => [title, 'number'] as const);
   const columns: TableColumn[] = ['Started', 'Resource', 'Mode', 'Status', ['Took', 'number'], ...counts];
-  const rows = runs.flatMap((run) => [runCells(run, `${base}/${run.run_id}`, now), ...errorRow(run)]);
+  const rows = runs.flatMap((run) => [runCells(run, now), ...errorRow(run)]);
   return dataTable({ id: `${source}-runs`, label: `Last runs of ${source}`, kind: 'runs', columns, rows });
 }
 
-function runCells(run: PastRun, href: string, now: number) {
-  const { started_at, resource, mode, status, seconds } = run;
+function runCells(run: PastRun, now: number) {
+  const { run_id, started_at, resource, mode, status, seconds } = run;
   return [
-    markup`<a href="${href}">${timeAs('moment', started_at, now)}</a>`,
+    timeAs('moment', started_at, now),
     resource,
     mode,
-    runStatus(status),
+    markup`<span title="run ${run_id}">${runStatus(status)}</span>`,
     seconds === null ? NONE : formatDelay(seconds * 1_000),
     ...COUNTS.map(([, field]) => countCell(run[field], status === 'running' ? NONE : countText(run[field]))),
   ];

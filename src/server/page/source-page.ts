@@ -1,24 +1,14 @@
-// The pages of one source, one resource, one run, and of a source whose settings cannot be used.
-import type { RunDetails } from '../../database/state/runs.ts';
 import { formatColumnChange } from '../../model/table.ts';
 import { countText, formatBytes, NONE } from '../../observe/figures.ts';
 import { attentionOf, headlineOf } from '../status/attention.ts';
 import type { FilesStatus, ResourceStatus, SourceStatus, StatusSnapshot, WebhookStatus } from '../status/snapshot.ts';
-import { type DeliveryDetails, type RejectDetails, runFacts, type SourceDetails } from '../status/source-details.ts';
-import {
-  countCell,
-  dataTable,
-  icon,
-  joinWithDots,
-  markup,
-  type Markup,
-  type PageTone,
-  problemNote,
-  timeAs,
-} from './markup.ts';
+import type { DeliveryDetails, RejectDetails, SourceDetails } from '../status/source-details.ts';
+import { countCell, dataTable, icon, joinWithDots, markup, type Markup, type PageTone, problemNote, timeAs } from './markup.ts';
 import { panel, renderInFrame, sectionView, type SectionView } from './page-frame.ts';
-import { resourceTable, runsTable, runStatus } from './resources.ts';
+import { resourceTable, runsTable } from './resources.ts';
 import { attentionList, heldDeletes, refusedSection, renderSection, summary } from './source-section.ts';
+
+// The pages of one source, one resource, one run, and of a source whose settings cannot be used.
 
 /** Renders the page of a source, or of one of its resources. */
 export function renderSourcePage(
@@ -43,30 +33,6 @@ function resourceSection(shown: SourceStatus, status: ResourceStatus, view: Sect
   const name = shown.source;
   return markup`<section class="source" id="${name}" aria-labelledby="${name}-title"><div class="title"><h2 id="${name}-title">${status.resource}</h2></div>
 ${resourceTable(shown, view)}${heldDeletes(shown, view)}</section>`;
-}
-
-/** Renders the page of one run: the facts that `content-sync runs show` prints. */
-export function renderRunPage(
-  snapshot: StatusSnapshot,
-  name: string,
-  id: string,
-  { problem, run }: SourceDetails,
-  nonce: string,
-): string {
-  const content = problem === null ? run.map(runPanel) : panel('unread', 'Run', unreadNote(problem));
-  const path = `sources/${encodeURIComponent(name)}/runs/${id}`;
-  const title = `${name} / run ${id} · content-sync`;
-  return renderInFrame({ title, tone: 'quiet', path, trail: [name, `run ${id}`], snapshot }, nonce, markup`${content}`);
-}
-
-function runPanel(part: RunDetails): Markup {
-  const { resource, command, mode, status } = part;
-  const rows = runFacts(part).map(
-    ({ title, lines: [first, ...more] }) =>
-      markup`<tr><th scope="row">${title}</th><td>${first}${more.map((line) => markup`<br>${line}`)}</td></tr>`,
-  );
-  const table = markup`<p>${runStatus(status)} <span class="sub">${command}, ${mode}</span></p><table class="run-facts"><tbody>${rows}</tbody></table>`;
-  return panel(`run-${resource}`, resource, table);
 }
 
 /** Renders the page of a source whose settings cannot be used. */

@@ -72,7 +72,6 @@ thead th{border-top:0;padding-top:0;padding-bottom:5px;font-size:12px;font-weigh
 .runs td,.runs th{padding-top:4px;padding-bottom:4px;white-space:nowrap;font-size:13px}
 .runs .why td{border-top:0;padding-top:0;white-space:normal;color:var(--text);font-size:12.5px}
 .runs .why code{color:var(--late)}
-.run-facts{margin-top:10px}.run-facts th{width:100px;color:var(--quiet)}
 .text{min-width:150px;font-size:12.5px;color:var(--quiet)}
 .figures{margin-top:18px;display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,330px),1fr));gap:16px 28px}
 figure{display:flex;flex-direction:column}

@@ -1,4 +1,3 @@
-import type { RunDetails } from '../../../src/database/state/runs.ts';
 import type { StatusSnapshot } from '../../../src/server/status/snapshot.ts';
 import type { SourceDetails } from '../../../src/server/status/source-details.ts';
 import { NOW, resourceWith, runWith, snapshotWith, sourceWith } from './sample-status.ts';
@@ -38,12 +37,6 @@ export function detailsOf(resources: readonly string[]): SourceDetails {
   return {
     problem: null,
     runs: runs.toSorted((a, b) => b.started_at - a.started_at),
-    run: resources.map((resource): RunDetails => ({
-      ...runWith({ status: 'failed', error: REVOKED }),
-      resource,
-      schema_changes: [],
-      rejects: [],
-    })),
     rejects: [
       {
         resource: 'content',

@@ -19,7 +19,6 @@ export function pagesOf(snapshot: () => StatusSnapshot, options: Partial<PagesOp
     details: async () => ({
       problem: null,
       runs: [],
-      run: [],
       rejects: [],
       deliveries: null,
       schema_changes: [],

@@ -41,7 +41,6 @@ describe.skipIf(executable === null)('the status page in Chromium', () => {
     hundred: [manySources(100), ''],
     source: [richSnapshot(), 'sources/blog'],
     resource: [richSnapshot(), 'sources/blog/content'],
-    run: [richSnapshot(), 'sources/blog/runs/20261120T142237Z-a1b2c3d4'],
   };
 
   const all = Object.entries(contents);
