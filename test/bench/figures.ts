@@ -20,9 +20,10 @@ export function figureLine(figure: Figure): string {
   return parts.join(', ');
 }
 
+const cell = (wanted: number | undefined): string => (wanted === undefined ? '' : String(wanted));
+
 /** A Markdown table of the figures. */
 export function figureTable(figures: readonly Figure[]): string {
-  const cell = (wanted: number | undefined): string => (wanted === undefined ? '' : String(wanted));
   const rows = figures.map(({ name, value, unit = '', floor, aim }) =>
     [name, `${numberText(value)} ${unit}`.trim(), cell(floor), cell(aim)].join(' | '),
   );

@@ -45,13 +45,14 @@ describe('a profile over the one that it extends', () => {
   });
 });
 
-describe('the former name of lookback', () => {
-  const load = (fields: string) =>
-    loadFiles({
-      'config.yaml': config({ 'content-service': './p.yaml' }),
-      'p.yaml': `extends: content-service\nresources:\n  content: { incremental: { param: since, ${fields} } }\n`,
-    });
+/** Settings whose profile has these fields of a filter. */
+const load = (fields: string) =>
+  loadFiles({
+    'config.yaml': config({ 'content-service': './p.yaml' }),
+    'p.yaml': `extends: content-service\nresources:\n  content: { incremental: { param: since, ${fields} } }\n`,
+  });
 
+describe('the former name of lookback', () => {
   it('is read as lookback, below another profile as well', () => {
     const { profile } = load('overlap: 2h').sources['blog'] ?? {};
     expect(profile?.resources['content']?.incremental).toMatchObject({ lookback: 7_200_000 });

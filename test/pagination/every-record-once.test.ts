@@ -8,7 +8,7 @@ import { realClient } from './real-client.ts';
 import { collect, idsOf, walkOver } from './walking.ts';
 
 const SEED = Number(process.env['SEED'] ?? 20_261_120);
-const RUNS = Number(process.env['RUNS'] ?? 40);
+const RUNS = Number(process.env['RUNS'] ?? 15);
 
 const listing = fc.record({
   ids: fc.uniqueArray(fc.oneof(fc.integer(), fc.string({ unit: 'grapheme' })), { maxLength: 60 }),
