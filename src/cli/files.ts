@@ -1,3 +1,4 @@
+// `content-sync files`: status, verification and pruning of the files of records (images and others) in their stores.
 import { Command } from 'commander';
 import type { Kysely } from 'kysely';
 import type { SourceSettings } from '../config/settings.ts';
@@ -13,8 +14,6 @@ import { type FilesPruned, pruneFiles } from '../sync/files/prune.ts';
 import { type FaultyFile, FILE_FAULTS, type FilesVerified, verifyFiles } from '../sync/files/verify-files.ts';
 import { alignedLines, type CliContext, EXIT_CODES, printReport } from './command/context.ts';
 import { type ChosenSource, forEachSource, sourceCommand, type SourceOptions, whileOpen } from './command/sources.ts';
-
-// `content-sync files`: status, verification and pruning of the files of records (images and others) in their stores.
 
 export function filesCommand(context: CliContext): Command {
   return new Command('files')

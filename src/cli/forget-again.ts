@@ -1,10 +1,19 @@
+// Erases requested records completely: for `forget`, and again for records that a restored backup has brought back.
 import type { SourceSettings } from '../config/settings.ts';
 import type { RestoredParts } from '../database/database.ts';
 import { inboxAddress, openInbox, openInboxToRead } from '../database/databases.ts';
 import type { Inbox } from '../database/inbox.ts';
 import type { ForgottenRow, OwnTables } from '../database/own-tables.ts';
 import { readTables } from '../database/state/catalog.ts';
-import { checkPrivacyKey, forgottenFingerprint, openErasures, rememberForgotten, requestErasure, unerasedRecords, updateErasure } from '../database/state/forgotten.ts';
+import {
+  checkPrivacyKey,
+  forgottenFingerprint,
+  openErasures,
+  rememberForgotten,
+  requestErasure,
+  unerasedRecords,
+  updateErasure,
+} from '../database/state/forgotten.ts';
 import { ConfigError, SyncError } from '../model/errors.ts';
 import { timestampText } from '../model/timestamp-text.ts';
 import type { App } from '../server/app.ts';
@@ -14,8 +23,6 @@ import { eraseUnnamed } from '../sync/files/prune.ts';
 import { knownIds } from '../sync/forget/traces.ts';
 import type { CliContext } from './command/context.ts';
 import { whileOpen } from './command/sources.ts';
-
-// Erases requested records completely: for `forget`, and again for records that a restored backup has brought back.
 
 /**
  * Copies the erased records of a replaced warehouse to the restored one, and requests those that it contains to be

@@ -1,3 +1,4 @@
+// `content-sync runs`: lists past runs, and shows one in full; reads only the warehouse.
 import { type Command, Option } from 'commander';
 import { timeSpan } from '../config/profile/basic-fields.ts';
 import { openWarehouseToRead } from '../database/databases.ts';
@@ -9,8 +10,6 @@ import { visibleText } from '../model/visible-text.ts';
 import { countOf, countText, formatBytes, formatDelay, NONE } from '../observe/figures.ts';
 import { alignedLines, type CliContext, type Paint, painter, printReport, toneOfStatus } from './command/context.ts';
 import { forEachSource, sourceCommand, type SourceOptions, whileOpen } from './command/sources.ts';
-
-// `content-sync runs`: lists past runs, and shows one in full; reads only the warehouse.
 
 interface RunsOptions extends SourceOptions {
   failed?: true;

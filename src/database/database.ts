@@ -1,3 +1,4 @@
+// The interface that each kind of database implements, with its requests and reports.
 import type { Kysely } from 'kysely';
 import type { Clock } from '../model/clock.ts';
 import type { Coordination } from './coordination.ts';
@@ -6,8 +7,6 @@ import type { ForgottenRow, OwnTables } from './own-tables.ts';
 import type { WarehouseReader } from './reading.ts';
 import type { SnapshotReader } from './snapshot-reader.ts';
 import type { Warehouse } from './warehouse.ts';
-
-// The interface that each kind of database implements, with its requests and reports.
 
 /**
  * The database at one address. Each kind of database implements it in its folder, and `databases.ts` lists the kinds: no

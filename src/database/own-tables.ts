@@ -1,9 +1,8 @@
+// Types of the rows of internal tables, as `migrations/` creates them.
 import { z } from 'zod';
 import type { ValueChange } from '../model/table.ts';
 import { type CalendarDay, timestampMs } from '../model/timestamp-text.ts';
 import { type ColumnType, type RunStatus, type ScanMode, WALK_MODES } from '../model/vocabulary.ts';
-
-// Types of the rows of internal tables, as `migrations/` creates them.
 
 /** UTC text `YYYY-MM-DD HH:MM:SS.SSS`: the form of all times in internal tables. */
 export type TimestampText = string;

@@ -1,10 +1,9 @@
+// The interface of a snapshot, from which exports and `verify` read.
 import type { Kysely } from 'kysely';
 import { SyncError } from '../model/errors.ts';
 import type { ColumnType } from '../model/vocabulary.ts';
 import type { OwnTables } from './own-tables.ts';
 import type { ViewDialect } from './view-dialect.ts';
-
-// The interface of a snapshot, from which exports and `verify` read.
 
 /**
  * A value of a view: an integer as bigint, a double as number; numerics by their digits, dates as `YYYY-MM-DD`, times as

@@ -1,11 +1,10 @@
+// Chooses the views to export, and the column by whose months their files are cut.
 import type { ReadColumn, SnapshotReader, ViewCell } from '../database/snapshot-reader.ts';
 import { readShapes, readViews, type StoredView } from '../database/state/catalog.ts';
 import { ConfigError } from '../model/errors.ts';
 import type { ResourceShape } from '../model/table.ts';
 import { visibleText } from '../model/visible-text.ts';
 import { pathText } from '../rows/columns/column-name.ts';
-
-// Chooses the views to export, and the column by whose months their files are cut.
 
 /** A column of a table to export, with its description. */
 export interface ChosenColumn extends ReadColumn {

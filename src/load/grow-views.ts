@@ -1,3 +1,4 @@
+// Plans the managed views for changed tables, and the statements that store their definitions.
 import { isDeepStrictEqual } from 'node:util';
 import { type CompiledQuery, type Kysely, sql } from 'kysely';
 import type { Relations } from '../config/profile/profile.ts';
@@ -26,8 +27,6 @@ import { type ExistingViews, planViews } from '../views/plan-views.ts';
 import { asChange } from '../views/planned-view.ts';
 import type { ExistingColumn, PlannedView, Relation, ViewedResource, ViewModel } from '../views/view.ts';
 import type { CopiedProfile, LoadContext } from './load-context.ts';
-
-// Plans the managed views for changed tables, and the statements that store their definitions.
 
 /** All views, which of them must be recreated, and the statements that store their definitions. */
 export interface ViewGrowth {

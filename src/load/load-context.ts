@@ -1,9 +1,8 @@
+// The dependencies of all functions in this folder.
 import type { Clock } from '../model/clock.ts';
 import type { Profile, ResourceProfile } from '../config/profile/profile.ts';
 import type { OwnedResource } from '../database/state/owned-resource.ts';
 import type { Warehouse } from '../database/warehouse.ts';
-
-// The dependencies of all functions in this folder.
 
 /** A profile with the names of the resources that are copied; all if `copied` is absent. */
 export type CopiedProfile = Pick<Profile, 'resources' | 'relations'> & { copied?: readonly string[] };

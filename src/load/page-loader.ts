@@ -1,3 +1,4 @@
+// Loads the pages of one resource: compares, shapes, grows the tables, and commits one transaction per page.
 import type { CompiledQuery } from 'kysely';
 import { readTables } from '../database/state/catalog.ts';
 import { resolveRejects, restoreDeletes, saveRejects } from '../database/state/stored-rows.ts';
@@ -21,8 +22,6 @@ import {
   preparePage,
   shapeOf,
 } from './prepare-page.ts';
-
-// Loads the pages of one resource: compares, shapes, grows the tables, and commits one transaction per page.
 
 /** A record's key and the service's own time of change: its text, and epoch milliseconds. */
 export interface DatedKey {

@@ -1,3 +1,4 @@
+// Compares the records of a page with the stored rows: new, changed, unchanged, older or deleted.
 import type { ResourceProfile } from '../config/profile/profile.ts';
 import type { OwnedResource } from '../database/state/owned-resource.ts';
 import { currentBodies } from '../database/state/versions.ts';
@@ -20,8 +21,6 @@ import {
   latestReading,
 } from './key-records.ts';
 import type { LoadContext } from './load-context.ts';
-
-// Compares the records of a page with the stored rows: new, changed, unchanged, older or deleted.
 
 /** A page as it was fetched, to be loaded. */
 export interface LoadablePage {

@@ -1,3 +1,4 @@
+// Adds columns and tables for new fields, and widens types for new values.
 import type { JsonObject, JsonValue } from '../model/json.ts';
 import type { Column, ResourceShape, ShapeChange, SourcePath, TableShape } from '../model/table.ts';
 import type { ColumnType } from '../model/vocabulary.ts';
@@ -5,9 +6,28 @@ import { TO_CELL, typeOf, widenFor } from './columns/cells.ts';
 import { columnName, EACH, keysOf, OVERFLOW, tableName } from './columns/column-name.ts';
 import { findRule, siblingNames } from './field-rules.ts';
 import { hasContent, isObject } from './records/as-record.ts';
-import { hasRoomForTable, IGNORED_NOTES, isElement, isFieldWorthStoring, isFull, isStoredWhole, isWorthStoring, type Level, type List, newTable, openLevel, openList, openSlot, pinnedSlot, type ShapeProfile, shapeTree, type ShapeTree, type Slot, type TableNode, takesPinned } from './shape-tree.ts';
-
-// Adds columns and tables for new fields, and widens types for new values.
+import {
+  hasRoomForTable,
+  IGNORED_NOTES,
+  isElement,
+  isFieldWorthStoring,
+  isFull,
+  isStoredWhole,
+  isWorthStoring,
+  type Level,
+  type List,
+  newTable,
+  openLevel,
+  openList,
+  openSlot,
+  pinnedSlot,
+  type ShapeProfile,
+  shapeTree,
+  type ShapeTree,
+  type Slot,
+  type TableNode,
+  takesPinned,
+} from './shape-tree.ts';
 
 /** A mutable copy of the shape, and the names in use. */
 interface Draft {

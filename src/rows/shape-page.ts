@@ -1,3 +1,4 @@
+// Turns the records of a page into rows of typed tables.
 import { keysOfPath } from '../model/body-path.ts';
 import { SyncError } from '../model/errors.ts';
 import type { JsonObject, JsonValue } from '../model/json.ts';
@@ -10,9 +11,20 @@ import { evolveShape, shapeChanges } from './evolve-shape.ts';
 import { findRule } from './field-rules.ts';
 import { BACKSLASH, jsonText } from './json/parse-json.ts';
 import { hasContent, isObject, limitRejection, NOT_AN_OBJECT, type Rejection } from './records/as-record.ts';
-import { isFieldWorthStoring, isFull, isWorthStoring, type Level, type List, pinnedSlot, type ShapeProfile, shapeTree, type ShapeTree, type Slot, type TableNode, takesPinned } from './shape-tree.ts';
-
-// Turns the records of a page into rows of typed tables.
+import {
+  isFieldWorthStoring,
+  isFull,
+  isWorthStoring,
+  type Level,
+  type List,
+  pinnedSlot,
+  type ShapeProfile,
+  shapeTree,
+  type ShapeTree,
+  type Slot,
+  type TableNode,
+  takesPinned,
+} from './shape-tree.ts';
 
 export interface ShapeInput {
   shape: ResourceShape;
@@ -71,7 +83,6 @@ export function shapeRecords({ shape, profile, records, tableNames = new Set() }
 
 // The columns and tables of a resource as a tree that follows the nesting of a record.
 
-
 /** A record that has its key. `bytes` are the source of `value`: escapes that they do not contain are not looked for. */
 export interface ShapeRecord {
   key: string;
@@ -129,7 +140,7 @@ interface RowBuffer {
  * Writes the records into rows of the tree's tables, in order; those beyond the limits are among the rejects. Throws
  * `SyncError('contract_frozen')`.
  */
-export function writeRows(tree: ShapeTree, contract: Contract, records: readonly ShapeRecord[]): WrittenRows {
+function writeRows(tree: ShapeTree, contract: Contract, records: readonly ShapeRecord[]): WrittenRows {
   const buffers = tree.tables.map((node): RowBuffer => {
     const width = node.shape.key.length + node.shape.columns.length;
     return { node, cells: [], width, base: 0, end: 0, recordAt: 0, overflow: [] };

@@ -1,3 +1,4 @@
+// The tree that maps the paths of record fields to the columns of tables, made from a stored shape.
 import { fieldPathText } from '../model/body-path.ts';
 import type { JsonValue } from '../model/json.ts';
 import type { Column, ResourceShape, SourcePath, TableShape } from '../model/table.ts';
@@ -7,8 +8,6 @@ import { cellConverter, type CellNotes, TO_CELL, type ToCell } from './columns/c
 import { columnPathOf, EACH, OVERFLOW, pathPart, pathText, sourceKey } from './columns/column-name.ts';
 import { type FieldRule, findRule, holdsRules, type Pin } from './field-rules.ts';
 import { hasContent, isObject } from './records/as-record.ts';
-
-// The tree that maps the paths of record fields to the columns of tables, made from a stored shape.
 
 /** Child tables of one resource; arrays beyond them become JSON columns. */
 const MAX_CHILD_TABLES = 64;

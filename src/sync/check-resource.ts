@@ -1,3 +1,4 @@
+// `content-sync check`: tests what the profile says of one resource against the live service.
 import { credentialFinding } from '../checks/credential.ts';
 import { filterFinding, orderFinding } from '../checks/filter.ts';
 import { itemFinding } from '../checks/item.ts';
@@ -43,8 +44,6 @@ import {
   type ReportRange,
   windowAt,
 } from './reports/report-windows.ts';
-
-// `content-sync check`: tests what the profile says of one resource against the live service.
 
 /**
  * Tests what the profile assumes of one resource with about ten requests: its listing and a second page, the filter,

@@ -1,3 +1,4 @@
+// The report of a run, and the meaning of each warning for the run's status.
 import type { FileStatus } from '../database/own-tables.ts';
 import type { RunCounters, StoredWarning } from '../database/state/runs.ts';
 import type { ErrorReport } from '../model/errors.ts';
@@ -5,8 +6,6 @@ import type { Proof, RunStatus, ScanMode } from '../model/vocabulary.ts';
 import type { Page } from '../pagination/page.ts';
 import type { ScanPlan, SyncCommand } from './plan.ts';
 import type { SourceContext } from './resource-context.ts';
-
-// The report of a run, and the meaning of each warning for the run's status.
 
 /** What a round did with the files of a resource, and their number by status at its end; sizes in bytes. */
 export interface FilesFigures extends Record<FileStatus, number> {

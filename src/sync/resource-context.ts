@@ -1,3 +1,4 @@
+// The dependencies and settings that every step of a sync receives, per source and per resource.
 import type { RequestContext } from '../checks/listing-scan.ts';
 import type { Profile } from '../config/profile/profile.ts';
 import { readTables } from '../database/state/catalog.ts';
@@ -10,8 +11,6 @@ import { ConfigError, DeferredError, SyncError } from '../model/errors.ts';
 import type { SourceRecord } from '../model/json.ts';
 import type { ListingTarget } from '../pagination/page-styles/listing-request.ts';
 import type { FieldKinds } from '../rows/records/record-difference.ts';
-
-// The dependencies and settings that every step of a sync receives, per source and per resource.
 
 /** More deletes than this in one scan, or within 24 hours, are held until an operator decides. */
 export interface DeleteLimits {

@@ -1,10 +1,20 @@
+// Runs a sync: prepares the resources, syncs them in parallel, and stores and reports how each ended.
 import type { CompiledQuery } from 'kysely';
 import { requestIdentity } from '../checks/credential.ts';
 import { parentOf } from '../config/profile/request-fields.ts';
 import type { CheckpointRow, RunRow } from '../database/own-tables.ts';
 import { forgetSeen, NO_SCAN, readCheckpoint, saveCheckpoint } from '../database/state/checkpoints.ts';
 import type { OwnedResource } from '../database/state/owned-resource.ts';
-import { beginLater, beginRun, canMergeRuns, endRun, forgetOldRuns, isQuiet, lastRun, type RunEnd } from '../database/state/runs.ts';
+import {
+  beginLater,
+  beginRun,
+  canMergeRuns,
+  endRun,
+  forgetOldRuns,
+  isQuiet,
+  lastRun,
+  type RunEnd,
+} from '../database/state/runs.ts';
 import { countDeleteCandidates, forgetConfirmed } from '../database/state/suspects.ts';
 import { countsOf, newMeter } from '../http/client.ts';
 import { DeferredError, errorReport, type ErrorReport, SyncError } from '../model/errors.ts';
@@ -14,14 +24,26 @@ import { withinRun } from '../observe/log.ts';
 import { columnWarnings } from './column-warnings.ts';
 import { heldDeleteWarnings } from './deletes/verify-deletes.ts';
 import { interruptedBackfills, type ScanPlan } from './plan.ts';
-import { correctFutureTimes, prepareAgain, type PreparedResource, prepareResource, SetBack } from './prepare-resource.ts';
-import { endedStatus, overallStatus, type ResourceReport, type RunOptions, type RunReport, type Warning, withAccepted } from './report.ts';
+import {
+  correctFutureTimes,
+  prepareAgain,
+  type PreparedResource,
+  prepareResource,
+  SetBack,
+} from './prepare-resource.ts';
+import {
+  endedStatus,
+  overallStatus,
+  type ResourceReport,
+  type RunOptions,
+  type RunReport,
+  type Warning,
+  withAccepted,
+} from './report.ts';
 import { type ItemProof, resourceContext, type ResourceContext } from './resource-context.ts';
 import { newProgress, type RunContext, sharedKeyWarnings } from './run-progress.ts';
 import { notSynced } from './scan/resume-scan.ts';
 import { syncResource } from './sync-resource.ts';
-
-// Runs a sync: prepares the resources, syncs them in parallel, and stores and reports how each ended.
 
 /**
  * Syncs the resources in parallel through one client. One that fails does not stop the others; a stored state or profile

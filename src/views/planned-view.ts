@@ -1,3 +1,4 @@
+// Keeps the names, order and types of the columns that a view already has in the database.
 import type { Relations, ResourceProfile } from '../config/profile/profile.ts';
 import type { ColumnIndex, KeyPlan } from '../database/table-layout.ts';
 import type { ViewChange, ViewDialect } from '../database/view-dialect.ts';
@@ -7,9 +8,14 @@ import type { ColumnType } from '../model/vocabulary.ts';
 import { widen } from '../rows/columns/cells.ts';
 import { pathText } from '../rows/columns/column-name.ts';
 import { updatedColumns } from '../rows/columns/updated-time.ts';
-import { cutName, type ExistingColumn, type PlannedColumn, type PlannedView, type View, type ViewColumn } from './view.ts';
-
-// Keeps the names, order and types of the columns that a view already has in the database.
+import {
+  cutName,
+  type ExistingColumn,
+  type PlannedColumn,
+  type PlannedView,
+  type View,
+  type ViewColumn,
+} from './view.ts';
 
 /** How the types of a view's existing columns follow those of its tables. */
 interface TypeRules {

@@ -1,3 +1,4 @@
+// The views of the whole source: calendar, deletes, schema log, freshness, dictionary.
 import { OWN_COLUMNS } from '../database/table-layout.ts';
 import type { ViewDialect } from '../database/view-dialect.ts';
 import type { Column } from '../model/table.ts';
@@ -13,8 +14,6 @@ import {
   type ViewedResource,
   type ViewModel,
 } from './view.ts';
-
-// The views of the whole source: calendar, deletes, schema log, freshness, dictionary.
 
 /** A column of a view over internal tables. */
 type SourceViewColumn = readonly [name: string, type: ColumnType, sql: string, description: string];

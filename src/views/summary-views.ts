@@ -1,3 +1,4 @@
+// The view `_summary`: each live record with counts, sums and texts of related rows.
 import type { RowFact, RowsOf, ViewDialect } from '../database/view-dialect.ts';
 import type { Column, TableShape } from '../model/table.ts';
 import { visibleText } from '../model/visible-text.ts';
@@ -18,8 +19,6 @@ import {
   type ViewedResource,
   type ViewModel,
 } from './view.ts';
-
-// The view `_summary`: each live record with counts, sums and texts of related rows.
 
 /** The alias of the view's own row. */
 const SUMMARY_ROW = 's';

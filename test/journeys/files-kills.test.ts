@@ -62,7 +62,13 @@ async function killStage(database: TestDatabase): Promise<Stage> {
   const address = storeOf('disk:files', 'blog', stage.folder);
   if (address === null) throw new Error('disk:files is no store');
   const signal = new AbortController().signal;
-  const store = await openObjectStore(address, { clock: systemClock, env: {}, signal, fileMode: 0o600, mayCreate: true });
+  const store = await openObjectStore(address, {
+    clock: systemClock,
+    env: {},
+    signal,
+    fileMode: 0o600,
+    mayCreate: true,
+  });
   return { ...stage, store };
 }
 

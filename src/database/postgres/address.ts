@@ -1,7 +1,6 @@
+// The address of a schema in Postgres, for messages and as an id.
 import { createHash } from 'node:crypto';
 import type { WarehouseAddress } from '../../config/warehouse-address.ts';
-
-// The address of a schema in Postgres, for messages and as an id.
 
 /** The database of a source's tables, as `pg` connects to it, and their schema. */
 export type PostgresAddress = Pick<WarehouseAddress<'postgres'>, 'connection' | 'schema'>;

@@ -1,3 +1,4 @@
+// Reads views and tables in one REPEATABLE READ transaction, for exports and for `verify`.
 import { Kysely } from 'kysely';
 import { escapeIdentifier as quoted, type PoolClient } from 'pg';
 import type { ColumnType } from '../../model/vocabulary.ts';
@@ -15,8 +16,6 @@ import { sessionDialect } from './connection/own-dialect.ts';
 import { createSession } from './connection/session.ts';
 import type { Database } from './connection/transact.ts';
 import { VIEW_DIALECT } from './views/dialect.ts';
-
-// Reads views and tables in one REPEATABLE READ transaction, for exports and for `verify`.
 
 /** Enough to sort a large table before the first row. */
 const QUERY_TIMEOUT_MS = 3_600_000;

@@ -1,3 +1,4 @@
+// A source's schema on Postgres: opening it for writing or reading, and the methods of `Warehouse`.
 import { Kysely, sql } from 'kysely';
 import type { Clock } from '../../model/clock.ts';
 import { ConfigError } from '../../model/errors.ts';
@@ -39,8 +40,6 @@ import { snapshotReader } from './snapshot-reader.ts';
 import { VIEW_DIALECT } from './views/dialect.ts';
 import { growTables } from './widening/grow-tables.ts';
 import { dropTables, stageTables, swapTables } from './widening/swap-tables.ts';
-
-// A source's schema on Postgres: opening it for writing or reading, and the methods of `Warehouse`.
 
 export { openCoordination, sharedStatements } from './coordination/open-coordination.ts';
 export { openInbox } from './inbox/open-inbox.ts';

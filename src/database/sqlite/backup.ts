@@ -1,3 +1,4 @@
+// `warehouse backup` and `warehouse restore`: warehouse and inbox as one SQLite file.
 import {
   closeSync,
   existsSync,
@@ -24,8 +25,6 @@ import type { Warehouse } from '../warehouse.ts';
 import { databaseError, hasErrorCode, isBusy } from './connection/errors.ts';
 import { stepsDone } from './connection/open-file.ts';
 import { openInbox, openInboxFile } from './inbox/open-inbox.ts';
-
-// `warehouse backup` and `warehouse restore`: warehouse and inbox as one SQLite file.
 
 /** The files of one source. */
 interface SourceFiles {

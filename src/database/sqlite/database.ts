@@ -1,3 +1,4 @@
+// The kind of database `sqlite`, as `databases.ts` lists it: one file per source, and one for its inbox.
 import { accessSync, constants, existsSync, statSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import path from 'node:path';
@@ -14,8 +15,6 @@ import { openInbox } from './inbox/open-inbox.ts';
 import { snapshotReader } from './snapshot-reader.ts';
 import { VIEW_DIALECT } from './views/dialect.ts';
 import { openWarehouse, rowsIn, tableNames } from './warehouse.ts';
-
-// The kind of database `sqlite`, as `databases.ts` lists it: one file per source, and one for its inbox.
 
 /** One file per source; one process does all the work on it. */
 export function declareDatabase({ file }: WarehouseAddress<'sqlite'>): Database {

@@ -1,3 +1,4 @@
+// Reads views and tables in one read transaction, for exports and for `verify`.
 import type { SQLOutputValue } from 'node:sqlite';
 import type { ColumnType } from '../../model/vocabulary.ts';
 import type { OwnTables } from '../own-tables.ts';
@@ -12,8 +13,6 @@ import {
 } from '../snapshot-reader.ts';
 import type { ReadOnlyFile } from './connection/read-only-file.ts';
 import { VIEW_DIALECT } from './views/dialect.ts';
-
-// Reads views and tables in one read transaction, for exports and for `verify`.
 
 const BATCH_ROWS = 1_000;
 const BATCH_BYTES = 2 * 1_048_576;

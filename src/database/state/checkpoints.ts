@@ -1,3 +1,4 @@
+// Checkpoints of scans and feeds, pending rewrites of rows, and the ids that a scan has seen.
 import type { CompiledQuery, Kysely } from 'kysely';
 import { z } from 'zod';
 import { ConfigError } from '../../model/errors.ts';
@@ -10,8 +11,6 @@ import {
   type TimestampText,
   walkSchema,
 } from '../own-tables.ts';
-
-// Checkpoints of scans and feeds, pending rewrites of rows, and the ids that a scan has seen.
 
 /** Increment it if the meaning of a row changes. */
 const CHECKPOINT_FORMAT = 1;

@@ -1,8 +1,7 @@
+// Contents of files, by hash: which files use them, and which are no longer used.
 import { type CompiledQuery, type Expression, type ExpressionBuilder, type Kysely, sql, type SqlBool } from 'kysely';
 import type { FileObjectRow, FileRow, OwnTables, TimestampText } from '../own-tables.ts';
 import { inParts, upsertRows } from './in-parts.ts';
-
-// Contents of files, by hash: which files use them, and which are no longer used.
 
 /** One content of a store, and the number of files with it. */
 export interface Reference {

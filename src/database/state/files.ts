@@ -1,8 +1,7 @@
+// Files of records: which are due, fetched, replaced or failed.
 import { type CompiledQuery, type Expression, type ExpressionBuilder, type Kysely, sql, type SqlBool } from 'kysely';
 import type { FilePassageRow, FileRow, FileStatus, OwnTables, TimestampText } from '../own-tables.ts';
 import { inParts, upsertRows } from './in-parts.ts';
-
-// Files of records: which are due, fetched, replaced or failed.
 
 /** A row binds some twenty values. */
 const FILES_PER_STATEMENT = 40;

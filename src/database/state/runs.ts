@@ -1,3 +1,4 @@
+// The table of runs: begin, count, end, merge, and the history that users read.
 import type { CompiledQuery, Kysely } from 'kysely';
 import { z } from 'zod';
 import type { ErrorReport } from '../../model/errors.ts';
@@ -5,8 +6,6 @@ import { type ColumnChange, toColumnChange } from '../../model/table.ts';
 import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
 import { type Outcome, OUTCOMES, type RunStatus } from '../../model/vocabulary.ts';
 import type { OwnTables, RejectRow, RunRow, TimestampText, VerificationRow } from '../own-tables.ts';
-
-// The table of runs: begin, count, end, merge, and the history that users read.
 
 export const NO_COUNTERS = {
   pages: 0,

@@ -1,3 +1,4 @@
+// State of `serve`: pauses, sent alerts, tokens.
 import type { CompiledQuery, Kysely } from 'kysely';
 import { SyncError } from '../../model/errors.ts';
 import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
@@ -5,8 +6,6 @@ import type { TokenStore } from '../coordination.ts';
 import type { OwnTables } from '../own-tables.ts';
 import type { Warehouse } from '../warehouse.ts';
 import { upsertRows } from './in-parts.ts';
-
-// State of `serve`: pauses, sent alerts, tokens.
 
 /** Since when a resource is paused (epoch milliseconds), and by whom. */
 export interface Pause {

@@ -1,3 +1,4 @@
+// Statements on rows of copied tables: soft deletes, purges, rewrites, columns that lost their values.
 import { type CompiledQuery, type Kysely, type RawBuilder, sql } from 'kysely';
 import type { TableRows, TableShape, ValueChange } from '../../model/table.ts';
 import type { HistoryPolicy } from '../../model/vocabulary.ts';
@@ -6,8 +7,6 @@ import type { TableAccess } from '../reading.ts';
 import type { LeaseProof, StoredRow, Warehouse } from '../warehouse.ts';
 import { commentKey } from './catalog.ts';
 import { inParts, upsertRows } from './in-parts.ts';
-
-// Statements on rows of copied tables: soft deletes, purges, rewrites, columns that lost their values.
 
 /** Live rows to be marked as deleted. */
 interface SoftDelete {

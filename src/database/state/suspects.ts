@@ -1,8 +1,7 @@
+// Delete candidates: records that may be deleted at the service, until that is verified or an operator decides.
 import { type CompiledQuery, type ExpressionBuilder, type Kysely, sql, type UpdateObject } from 'kysely';
 import type { DeleteCandidateRow, OwnTables, TimestampText } from '../own-tables.ts';
 import { inParts } from './in-parts.ts';
-
-// Delete candidates: records that may be deleted at the service, until that is verified or an operator decides.
 
 /** The columns that several delete candidates have in common. */
 export type CandidateFacts = Pick<DeleteCandidateRow, 'resource' | 'reason' | 'state' | 'evidence_at' | 'detail'>;

@@ -1,11 +1,10 @@
+// The state of report windows, and the rows of a range of days.
 import { type CompiledQuery, type Kysely, type RawBuilder, sql } from 'kysely';
 import type { Cell, Column, TableShape } from '../../model/table.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import type { OwnTables, TimestampText, WindowRow } from '../own-tables.ts';
 import type { TableAccess } from '../reading.ts';
 import { inParts, upsertRows } from './in-parts.ts';
-
-// The state of report windows, and the rows of a range of days.
 
 /** The stored windows of a resource, the oldest first. */
 export function readWindows(own: Kysely<OwnTables>, resource: string): Promise<WindowRow[]> {

@@ -1,8 +1,7 @@
+// The export formats CSV and NDJSON.
 import type { ViewCell } from '../../database/snapshot-reader.ts';
 import type { ColumnType } from '../../model/vocabulary.ts';
 import type { ExportFormat } from './format.ts';
-
-// The export formats CSV and NDJSON.
 
 type Formatter = (cell: Exclude<ViewCell, null>) => string;
 

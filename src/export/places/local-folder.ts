@@ -1,3 +1,4 @@
+// A local folder as the destination of an export.
 import { createWriteStream, readFileSync } from 'node:fs';
 import { access, constants, open, readdir, readFile, rename, rm, rmdir, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
@@ -6,8 +7,6 @@ import { isOtherRunning, processNamespace } from '../../database/state/leases.ts
 import { ConfigError, errorCode, messageOf, SyncError } from '../../model/errors.ts';
 import { FULL_CODES, makeFolder, syncFolder, UNUSABLE_CODES } from '../../object-store/file-system.ts';
 import { exportBusy, type ExportPlace, MANIFEST, type PlacedFile } from './place.ts';
-
-// A local folder as the destination of an export.
 
 /** Names the process that writes to the folder. */
 export const LOCK = '.content-sync-export.lock';

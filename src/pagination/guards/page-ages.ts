@@ -1,7 +1,6 @@
+// Detects pages that an HTTP cache has served, so that they show the listing at different times.
 import { AGE_STEP_MS, type AnswerAge } from '../../http/client.ts';
 import type { Doubt } from '../page.ts';
-
-// Detects pages that an HTTP cache has served, so that they show the listing at different times.
 
 interface AgedResponse {
   requestedAt: number;

@@ -1,10 +1,9 @@
+// The position of a page within a scan, and the form in which a checkpoint stores it.
 import { z } from 'zod';
 import { fillTemplate, placeOf, type TemplateValues } from '../../config/profile/basic-fields.ts';
 import { ConfigError } from '../../model/errors.ts';
 import type { ExactNumber } from '../../model/json.ts';
 import { isExact, parseJson } from '../../rows/json/parse-json.ts';
-
-// The position of a page within a scan, and the form in which a checkpoint stores it.
 
 /** A value of a page: in a JSON body a number stays a number. */
 export type PlaceValue = string | number | ExactNumber;

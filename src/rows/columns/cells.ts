@@ -1,10 +1,9 @@
+// Converts JSON values to cells of each column type, and widens types.
 import type { JsonValue } from '../../model/json.ts';
 import type { Cell } from '../../model/table.ts';
 import type { TimeZone } from '../../model/time-zone.ts';
 import type { ColumnType } from '../../model/vocabulary.ts';
 import { fitsDouble, isExact, isIntegerSource, jsonText } from '../json/parse-json.ts';
-
-// Converts JSON values to cells of each column type, and widens types.
 
 /** State that conversions share while a page is shaped. */
 export interface CellNotes {

@@ -1,8 +1,7 @@
+// Prepares a received record as the profile says: unwrapped values, filter, partition, hidden fields.
 import { type PathStep, stepsOf } from '../../model/body-path.ts';
 import type { JsonObject, JsonValue, SourceRecord } from '../../model/json.ts';
 import { CLOSE_BRACE, isExact, parseJson, skipSpace } from '../json/parse-json.ts';
-
-// Prepares a received record as the profile says: unwrapped values, filter, partition, hidden fields.
 
 /** True for a JSON object; false for arrays, null and exact numbers. */
 export function isObject(value: JsonValue | undefined): value is JsonObject {

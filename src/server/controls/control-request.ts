@@ -1,8 +1,7 @@
+// Requests to a running `serve` (sync, pause, resume, retry), their answers, and how both are written as JSON.
 import { z } from 'zod';
 import { messageOf, SyncError } from '../../model/errors.ts';
 import type { RunReport } from '../../sync/report.ts';
-
-// Requests to a running `serve` (sync, pause, resume, retry), their answers, and how both are written as JSON.
 
 const source = z.string().min(1).meta({ description: 'Name of a source of the config' });
 const resource = z.string().min(1).optional().meta({ description: 'One resource; all of the source if absent' });

@@ -1,3 +1,4 @@
+// Carries out control requests (sync, pause, resume, retry) in a running `serve`.
 import type { Logger } from 'pino';
 import type { SourceSettings } from '../../config/settings.ts';
 import { openWarehouse } from '../../database/databases.ts';
@@ -11,12 +12,20 @@ import { countOf, formatAge } from '../../observe/figures.ts';
 import type { RunReport } from '../../sync/report.ts';
 import type { Scheduler } from '../schedule/scheduler.ts';
 import type { SourceSupervisor } from '../source-supervisor.ts';
-import { type Control, type ControlAnswer, type ControlOrigin, type ControlRequest, type ControlResult, done, failed, originText, refused } from './control-request.ts';
+import {
+  type Control,
+  type ControlAnswer,
+  type ControlOrigin,
+  type ControlRequest,
+  type ControlResult,
+  done,
+  failed,
+  originText,
+  refused,
+} from './control-request.ts';
 import { hurryDeliveries } from './replay-deliveries.ts';
 import { forwardToLeader } from './serve-connection.ts';
 import { syncTogether } from './sync-together.ts';
-
-// Carries out control requests (sync, pause, resume, retry) in a running `serve`.
 
 interface ControlsOptions {
   /** The supervisor of a source; undefined if this process does not keep it. */

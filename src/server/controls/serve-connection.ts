@@ -1,3 +1,4 @@
+// Sends control requests to a running `serve`: through its local socket, or through the queue in a shared database.
 import { randomUUID } from 'node:crypto';
 import { lstatSync, statSync } from 'node:fs';
 import { connect } from 'node:net';
@@ -11,9 +12,16 @@ import { SyncError } from '../../model/errors.ts';
 import { waitAtMost } from '../../model/waiting.ts';
 import type { RunReport } from '../../sync/report.ts';
 import { BOSS_SCHEMA, insertItem } from '../work-items/work-items.ts';
-import { type Control, type ControlAnswer, type controlBodySchema, type ControlRequest, type ControlResult, done, originText, toSyncError } from './control-request.ts';
-
-// Sends control requests to a running `serve`: through its local socket, or through the queue in a shared database.
+import {
+  type Control,
+  type ControlAnswer,
+  type controlBodySchema,
+  type ControlRequest,
+  type ControlResult,
+  done,
+  originText,
+  toSyncError,
+} from './control-request.ts';
 
 export interface ServeConnection {
   /**

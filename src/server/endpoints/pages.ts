@@ -1,3 +1,4 @@
+// The HTTP endpoints of the status page, /status.json, /metrics, /readyz and the control socket.
 import { randomBytes } from 'node:crypto';
 import { type Context, Hono } from 'hono';
 import { compress } from 'hono/compress';
@@ -12,8 +13,6 @@ import type { DetailsQuery, SourceDetails } from '../status/source-details.ts';
 import { answerCommand, CONTROL_PATH } from './answer-command.ts';
 import { type AccessCheck, CHALLENGE, type PageAccess } from './page-access.ts';
 import { jsonResponse, textResponse } from './responses.ts';
-
-// The HTTP endpoints of the status page, /status.json, /metrics, /readyz and the control socket.
 
 export interface WorkerPagesOptions {
   ready: () => Promise<Readiness>;

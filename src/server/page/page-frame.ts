@@ -1,11 +1,10 @@
+// What all pages share: addresses, header, footer, stylesheet and script.
 import { raw } from 'hono/html';
 import { SOURCE_NAME } from '../../config/settings.ts';
 import type { StatusSnapshot } from '../status/snapshot.ts';
 import { markup, type Markup, type PageTone, tabIcon, timeAs } from './markup.ts';
 import { REFRESH_SCRIPT, RELOAD_SECONDS } from './script.ts';
 import { STYLESHEET } from './stylesheet.ts';
-
-// What all pages share: addresses, header, footer, stylesheet and script.
 
 export type PagePath =
   | { page: 'overview' }

@@ -1,10 +1,27 @@
-import { countOf, countText, durationText, formatDelay, formatPercent, formatRate, NONE } from '../../observe/figures.ts';
+// The tables of resources and runs on the pages.
+import {
+  countOf,
+  countText,
+  durationText,
+  formatDelay,
+  formatPercent,
+  formatRate,
+  NONE,
+} from '../../observe/figures.ts';
 import { isOverdue } from '../status/attention.ts';
 import type { PastRun, ResourceStatus, RunningStatus, SourceStatus } from '../status/snapshot.ts';
-import { countCell, dataTable, hintLine, icon, markup, type Markup, type PageTone, type TableColumn, timeAs } from './markup.ts';
+import {
+  countCell,
+  dataTable,
+  hintLine,
+  icon,
+  markup,
+  type Markup,
+  type PageTone,
+  type TableColumn,
+  timeAs,
+} from './markup.ts';
 import type { SectionView } from './page-frame.ts';
-
-// The tables of resources and runs on the pages.
 
 const COLUMNS: readonly TableColumn[] = [
   'Resource',

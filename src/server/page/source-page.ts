@@ -1,14 +1,23 @@
+// The pages of one source, one resource, one run, and of a source whose settings cannot be used.
 import { formatColumnChange } from '../../model/table.ts';
 import { countText, formatBytes, NONE } from '../../observe/figures.ts';
 import { attentionOf, headlineOf } from '../status/attention.ts';
 import type { FilesStatus, ResourceStatus, SourceStatus, StatusSnapshot, WebhookStatus } from '../status/snapshot.ts';
 import type { DeliveryDetails, RejectDetails, SourceDetails } from '../status/source-details.ts';
-import { countCell, dataTable, icon, joinWithDots, markup, type Markup, type PageTone, problemNote, timeAs } from './markup.ts';
+import {
+  countCell,
+  dataTable,
+  icon,
+  joinWithDots,
+  markup,
+  type Markup,
+  type PageTone,
+  problemNote,
+  timeAs,
+} from './markup.ts';
 import { panel, renderInFrame, sectionView, type SectionView } from './page-frame.ts';
 import { resourceTable, runsTable } from './resources.ts';
 import { attentionList, heldDeletes, refusedSection, renderSection, summary } from './source-section.ts';
-
-// The pages of one source, one resource, one run, and of a source whose settings cannot be used.
 
 /** Renders the page of a source, or of one of its resources. */
 export function renderSourcePage(

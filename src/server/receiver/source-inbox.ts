@@ -1,6 +1,14 @@
+// The inbox of one source as the receiver uses it: stores deliveries in groups, limits their number, removes old ones.
 import type { InboxOptions } from '../../database/database.ts';
 import { openInbox } from '../../database/databases.ts';
-import { type Inbox, type InboxCounters, type InboxEffect, isArrival, type NewDelivery, sizeOf } from '../../database/inbox.ts';
+import {
+  type Inbox,
+  type InboxCounters,
+  type InboxEffect,
+  isArrival,
+  type NewDelivery,
+  sizeOf,
+} from '../../database/inbox.ts';
 import type { Clock } from '../../model/clock.ts';
 import { messageOf, SyncError } from '../../model/errors.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
@@ -9,8 +17,6 @@ import type { ReceivedInbox } from '../source-supervisor.ts';
 import { queueDrain, queueName } from '../work-items/work-items.ts';
 import { GroupCommit } from './group-commit.ts';
 import type { ReceivedSource, ReceiverLimits, ReceiverNote } from './setup.ts';
-
-// The inbox of one source as the receiver uses it: stores deliveries in groups, limits their number, removes old ones.
 
 interface SourceInboxOptions {
   source: ReceivedSource;

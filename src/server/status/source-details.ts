@@ -1,3 +1,4 @@
+// Details of one source that a page shows on request: runs, rejected records, deliveries, schema changes.
 import type { Kysely } from 'kysely';
 import type { DeliveryRow, Inbox } from '../../database/inbox.ts';
 import type { OwnTables } from '../../database/own-tables.ts';
@@ -8,8 +9,6 @@ import type { Problem } from '../source-activity.ts';
 import { type PastRun, type SchemaChangeStatus, scrubTexts } from './snapshot.ts';
 import { type StatusParts, toProblem } from './source-status.ts';
 import { parseStoredTime, readSchemaChanges, toPastRun } from './stored.ts';
-
-// Details of one source that a page shows on request: runs, rejected records, deliveries, schema changes.
 
 /** What a page about one source, or one resource of it, shows besides its status. */
 export interface DetailsQuery {

@@ -1,9 +1,25 @@
+// Finds delete candidates: live rows that a complete scan did not list, and records that a page marks as deleted.
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { CompiledQuery } from 'kysely';
 import type { DeleteCandidateRow, TimestampText } from '../../database/own-tables.ts';
-import { forgetSeen, readCheckpoint, readSeenPages, readSeenScan, saveCheckpoint, type SeenScan } from '../../database/state/checkpoints.ts';
+import {
+  forgetSeen,
+  readCheckpoint,
+  readSeenPages,
+  readSeenScan,
+  saveCheckpoint,
+  type SeenScan,
+} from '../../database/state/checkpoints.ts';
 import { inParts } from '../../database/state/in-parts.ts';
-import { countDeleteCandidates, forgetDeleteCandidates, forgetListed, noteMissingRecords, noteOlderStates, noteReportedDeletes, readDeleteCandidates } from '../../database/state/suspects.ts';
+import {
+  countDeleteCandidates,
+  forgetDeleteCandidates,
+  forgetListed,
+  noteMissingRecords,
+  noteOlderStates,
+  noteReportedDeletes,
+  readDeleteCandidates,
+} from '../../database/state/suspects.ts';
 import type { LoadContext } from '../../load/load-context.ts';
 import type { PageFacts } from '../../load/page-loader.ts';
 import type { OlderPolicy } from '../../load/prepare-page.ts';
@@ -17,8 +33,6 @@ import { isOtherCredential } from '../advance-checkpoint.ts';
 import type { Warning } from '../report.ts';
 import type { DeleteLimits, ResourceContext } from '../resource-context.ts';
 import type { RunContext } from '../run-progress.ts';
-
-// Finds delete candidates: live rows that a complete scan did not list, and records that a page marks as deleted.
 
 /** Rows that are compared before other work gets the event loop. */
 const KEYS_PER_STEP = 20_000;

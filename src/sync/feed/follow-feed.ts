@@ -1,3 +1,4 @@
+// Syncs a resource by the service's feed of changes, after a full scan if there is no cursor yet.
 import pMap from 'p-map';
 import { keyIn } from '../../checks/listing-scan.ts';
 import type { ChangeFeed } from '../../config/profile/delete-fields.ts';
@@ -30,8 +31,6 @@ import {
   requestFeed,
   requestStart,
 } from './feed-response.ts';
-
-// Syncs a resource by the service's feed of changes, after a full scan if there is no cursor yet.
 
 /** Called after a full scan that may be compared with the copy to find deletes. */
 type OnScanned = (scan: WholeScan) => Promise<void>;

@@ -1,3 +1,4 @@
+// Finds the files that new and changed records name, and marks them as due.
 import { createHash } from 'node:crypto';
 import { type CompiledQuery, sql } from 'kysely';
 import type { FilesSettings } from '../../config/file-stores.ts';
@@ -21,8 +22,6 @@ import { storedValue } from '../../rows/records/as-record.ts';
 import type { FilesContext } from './fetch-file.ts';
 import { fileAddresses } from './file-address.ts';
 import { recordFileChanges } from './file-changes.ts';
-
-// Finds the files that new and changed records name, and marks them as due.
 
 const ROWS_PER_STEP = 500;
 /** A row may be written this long after its record was requested. */

@@ -1,3 +1,4 @@
+// Downloads one due file into its store.
 import { hash } from 'node:crypto';
 import type { FilesSettings, KeptFile } from '../../config/file-stores.ts';
 import type { StoreAddress } from '../../config/profile/file-fields.ts';
@@ -12,8 +13,6 @@ import { readItem } from '../../pagination/read-item.ts';
 import type { SourceContext } from '../resource-context.ts';
 import { type FileAddress, fileAddresses, isBelow, withoutSignature } from './file-address.ts';
 import type { FileContent, FileOutcome, Validators } from './file-changes.ts';
-
-// Downloads one due file into its store.
 
 /** The dependencies for fetching the files of a source. */
 export interface FilesContext extends Pick<

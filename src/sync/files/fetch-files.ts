@@ -1,3 +1,4 @@
+// Fetches all due files of some resources, several in parallel.
 import pMap from 'p-map';
 import type { FileRow } from '../../database/own-tables.ts';
 import { saveObject, storedObjects } from '../../database/state/file-contents.ts';
@@ -14,8 +15,6 @@ import { markDueFiles } from './due-files.ts';
 import { type DueFile, fetchFile, type FilesContext } from './fetch-file.ts';
 import { type FileAddress, fileAddresses } from './file-address.ts';
 import { type FetchedFile, objectOf, saveOutcome } from './file-changes.ts';
-
-// Fetches all due files of some resources, several in parallel.
 
 export interface FilesRequest {
   resources: readonly string[];

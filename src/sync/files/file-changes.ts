@@ -1,10 +1,9 @@
+// Updates the rows of files (`_sync_files`): a row is one content of one file, from `valid_from` until `valid_to`.
 import type { CompiledQuery, Kysely } from 'kysely';
 import type { FileObjectRow, FileRow, OwnTables, TimestampText } from '../../database/own-tables.ts';
 import { changeFile, fileKeyText, insertFiles, removeFile, replaceFile } from '../../database/state/files.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import type { FileAddress } from './file-address.ts';
-
-// Updates the rows of files (`_sync_files`): a row is one content of one file, from `valid_from` until `valid_to`.
 
 /** A record with its stored files, and those that it names by now. */
 interface RecordFiles {

@@ -1,8 +1,15 @@
+// Fetches the files of a source, after a sync or on its own, and reports them with the newest run.
 import { isDeepStrictEqual } from 'node:util';
 import type { Logger } from 'pino';
 import { type FilesSettings, storesOf } from '../../config/file-stores.ts';
 import type { StoreAddress } from '../../config/profile/file-fields.ts';
-import { forgetOldRuns, lastEndedRun, type RunRecord, type StoredWarning, updateFinishedRun } from '../../database/state/runs.ts';
+import {
+  forgetOldRuns,
+  lastEndedRun,
+  type RunRecord,
+  type StoredWarning,
+  updateFinishedRun,
+} from '../../database/state/runs.ts';
 import type { Client } from '../../http/create-client.ts';
 import { createDownloader, type Downloader } from '../../http/download/create-downloader.ts';
 import { FILE_LIMITS, type KnownLimits, openRateLimiter } from '../../http/rate-limit/rate-limiter.ts';
@@ -12,8 +19,6 @@ import { endedStatus, isOfFiles, isPartial, overallStatus, type ResourceReport, 
 import type { FilesContext } from './fetch-file.ts';
 import { fetchFiles, type FilesReport, type FilesRequest, reportFiles } from './fetch-files.ts';
 import { ownedStores } from './owned-stores.ts';
-
-// Fetches the files of a source, after a sync or on its own, and reports them with the newest run.
 
 /** Fetches the files of one source. Stores and downloads are opened with their first use. */
 export interface FilesLane {

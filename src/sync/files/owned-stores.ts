@@ -1,3 +1,4 @@
+// Opens object stores that belong to this database, and compares a store with the rows that name its objects.
 import { randomUUID } from 'node:crypto';
 import type { FilesSettings } from '../../config/file-stores.ts';
 import type { StoreAddress } from '../../config/profile/file-fields.ts';
@@ -6,8 +7,6 @@ import type { Warehouse } from '../../database/warehouse.ts';
 import type { Clock } from '../../model/clock.ts';
 import { ConfigError, SyncError } from '../../model/errors.ts';
 import type { ObjectStore, StoredObject } from '../../object-store/object-store.ts';
-
-// Opens object stores that belong to this database, and compares a store with the rows that name its objects.
 
 /** The stored files of a source, for commands that send the service no request. */
 export interface SourceFiles {

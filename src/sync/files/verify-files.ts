@@ -1,3 +1,4 @@
+// Compares the object stores with the rows that name their objects, by size and hash.
 import { createHash } from 'node:crypto';
 import { pMapIterable } from 'p-map';
 import { storesOf } from '../../config/file-stores.ts';
@@ -18,8 +19,6 @@ import { timestampText } from '../../model/timestamp-text.ts';
 import { storeError } from '../../object-store/file-system.ts';
 import type { ObjectStore } from '../../object-store/object-store.ts';
 import { type ComparedContent, compareStore, ownedStores, type SourceFiles } from './owned-stores.ts';
-
-// Compares the object stores with the rows that name their objects, by size and hash.
 
 /** What may be wrong with a content that files name. Stable: scripts may match on them. */
 export const FILE_FAULTS = {

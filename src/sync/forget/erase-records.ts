@@ -1,3 +1,4 @@
+// Erases the records that an operator has named: rows, versions, files, and quotes in stored messages.
 import { type CompiledQuery, sql } from 'kysely';
 import type { CheckpointRow } from '../../database/own-tables.ts';
 import { forgetSeen, NO_SCAN, readCheckpoint, saveCheckpoint } from '../../database/state/checkpoints.ts';
@@ -10,8 +11,6 @@ import { timestampText } from '../../model/timestamp-text.ts';
 import { storedTexts } from '../../pagination/page-styles/page-position.ts';
 import { type ResourceContext, type SourceContext, withResource } from '../resource-context.ts';
 import { collectValues, createTextEraser, ERASED, fromTraces, readRejects, traceTables } from './traces.ts';
-
-// Erases the records that an operator has named: rows, versions, files, and quotes in stored messages.
 
 const RECORDS_PER_STEP = 50;
 

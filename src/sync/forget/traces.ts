@@ -1,3 +1,4 @@
+// Finds where a warehouse stores data of a record: rows that name its id, and texts that quote its values.
 import { type RawBuilder, sql } from 'kysely';
 import type { ResourceProfile } from '../../config/profile/profile.ts';
 import type { TableAccess } from '../../database/reading.ts';
@@ -5,8 +6,6 @@ import type { JsonValue } from '../../model/json.ts';
 import type { ResourceShape } from '../../model/table.ts';
 import { isExact, parseJson } from '../../rows/json/parse-json.ts';
 import { recordKey } from '../../rows/records/record-key.ts';
-
-// Finds where a warehouse stores data of a record: rows that name its id, and texts that quote its values.
 
 export const NO_TRACES = {
   rows: 0,

@@ -1,3 +1,4 @@
+// Replaces the rows of report windows by a response, in one transaction.
 import type { CompiledQuery } from 'kysely';
 import type { ReportWindows } from '../../config/profile/incremental.ts';
 import type { WindowRow } from '../../database/own-tables.ts';
@@ -19,9 +20,18 @@ import { describeExcess } from '../deletes/detect-deletes.ts';
 import type { ResourceContext } from '../resource-context.ts';
 import type { RunContext } from '../run-progress.ts';
 import type { JoinedPage, StatedTotals } from './read-range.ts';
-import { type Day, dayBegin, dayBeginLatest, dayOf, dayOfCell, type DayReading, isFinalAt, type ReportRange, type ReportWindow, windowAt } from './report-windows.ts';
-
-// Replaces the rows of report windows by a response, in one transaction.
+import {
+  type Day,
+  dayBegin,
+  dayBeginLatest,
+  dayOf,
+  dayOfCell,
+  type DayReading,
+  isFinalAt,
+  type ReportRange,
+  type ReportWindow,
+  windowAt,
+} from './report-windows.ts';
 
 /** The windows of a resource, and what is known of their rows. */
 export interface Reports {

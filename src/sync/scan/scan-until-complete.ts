@@ -1,3 +1,4 @@
+// Scans a listing, and repeats the scan until it has seen every record.
 import { sinceValue, toEpochMs } from '../../checks/since.ts';
 import type { CheckpointRow } from '../../database/own-tables.ts';
 import { NO_SCAN, readCheckpoint, saveCheckpoint } from '../../database/state/checkpoints.ts';
@@ -25,8 +26,6 @@ import {
 import { type ScanPlan, startScan } from '../plan.ts';
 import type { RunContext } from '../run-progress.ts';
 import { endWarnings, type LoadedScan, loadPages, type OneScan, type ScanVerdict } from './load-pages.ts';
-
-// Scans a listing, and repeats the scan until it has seen every record.
 
 /** The result of scanning a resource until it is complete, or until the repetitions are used up. */
 export interface WholeScan extends ScanVerdict {

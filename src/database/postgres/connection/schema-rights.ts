@@ -1,10 +1,9 @@
+// Rights on a schema: missing grants, unsafe objects of other roles, and roles that may read the copy.
 import { escapeIdentifier as quoted } from 'pg';
 import { ConfigError } from '../../../model/errors.ts';
 import type { ExecuteSql, Readers } from '../../database.ts';
 import { onlyRow, type Session } from './session.ts';
 import type { Database } from './transact.ts';
-
-// Rights on a schema: missing grants, unsafe objects of other roles, and roles that may read the copy.
 
 interface RightsFacts {
   role: string;

@@ -1,11 +1,10 @@
+// Creates and drops the indexes of copied tables, after a scan.
 import { escapeIdentifier as quoted } from 'pg';
 import { SyncError } from '../../../model/errors.ts';
 import { columnText, INDEX, type KeyPlan } from '../../table-layout.ts';
 import type { LeaseProof } from '../../warehouse.ts';
 import { causeCode, type Database, execute, transact } from '../connection/transact.ts';
 import { prefixedName } from '../widening/ddl.ts';
-
-// Creates and drops the indexes of copied tables, after a scan.
 
 /** Building a large index takes hours; no reader waits for it. */
 const BUILD_TIMEOUT_MS = 6 * 3_600_000;

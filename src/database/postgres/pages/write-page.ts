@@ -1,3 +1,4 @@
+// Writes one page of records with one statement per table.
 import { escapeIdentifier } from 'pg';
 import type { Cell, TableRows, TableShape } from '../../../model/table.ts';
 import type { ColumnType } from '../../../model/vocabulary.ts';
@@ -5,8 +6,6 @@ import { emptiedColumns, stampedColumns } from '../../table-layout.ts';
 import type { PageRows } from '../../warehouse.ts';
 import { DECLARED_TYPES } from '../connection/column-types.ts';
 import type { Step } from '../connection/session.ts';
-
-// Writes one page of records with one statement per table.
 
 /** Returns the statements that write a page; their number does not depend on the number of rows. */
 export function writePage(page: PageRows): Step[] {

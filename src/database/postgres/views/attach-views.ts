@@ -1,11 +1,10 @@
+// Statements that empty, drop and create managed views around a change of their tables.
 import { escapeIdentifier as quoted, escapeLiteral } from 'pg';
 import { z } from 'zod';
 import type { ViewChange } from '../../view-dialect.ts';
 import type { Session, Step } from '../connection/session.ts';
 import { columnPairs, type Dependent, type TableColumns, type ViewPlan } from '../widening/dependents.ts';
 import { VIEW_DIALECT } from './dialect.ts';
-
-// Statements that empty, drop and create managed views around a change of their tables.
 
 /** Plans the views around a change of columns. With `isCollated` a collation changes, which no view allows in place. */
 export async function planViews(

@@ -1,10 +1,9 @@
+// Finds the views and other objects that depend on columns, and the statements that create them again.
 import { z } from 'zod';
 import type { ExecuteSql } from '../../database.ts';
 import type { ViewChange } from '../../view-dialect.ts';
 import { InUse, type UsedColumn, type UsedView } from '../../warehouse.ts';
 import type { Session } from '../connection/session.ts';
-
-// Finds the views and other objects that depend on columns, and the statements that create them again.
 
 /** The effect of a change of tables on the managed views. */
 export interface ViewPlan {

@@ -1,3 +1,4 @@
+// Creates, widens, replaces and drops tables, with all views, indexes and triggers on them.
 import type { Database } from 'better-sqlite3';
 import { type CompiledQuery, type Kysely, type RawBuilder, sql } from 'kysely';
 import { ConfigError, messageOf } from '../../../model/errors.ts';
@@ -6,11 +7,17 @@ import type { ColumnType } from '../../../model/vocabulary.ts';
 import type { OwnTables } from '../../own-tables.ts';
 import { ownColumns } from '../../table-layout.ts';
 import type { ViewChange } from '../../view-dialect.ts';
-import { growthOutdated, InUse, type ShapeGrowth, tableExists, type TableRemoval, type TableStaging, type TableSwap } from '../../warehouse.ts';
+import {
+  growthOutdated,
+  InUse,
+  type ShapeGrowth,
+  tableExists,
+  type TableRemoval,
+  type TableStaging,
+  type TableSwap,
+} from '../../warehouse.ts';
 import { NUMBER_TEXT } from '../connection/open-file.ts';
 import { VIEW_DIALECT } from '../views/dialect.ts';
-
-// Creates, widens, replaces and drops tables, with all views, indexes and triggers on them.
 
 // Each of these functions runs within the caller's transaction.
 
