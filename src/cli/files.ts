@@ -7,7 +7,7 @@ import { FILE_STATUSES, type FileStatus, type OwnTables } from '../database/own-
 import { countFiles, failedFiles, type FileFailure, nextDue } from '../database/state/files.ts';
 import { ConfigError } from '../model/errors.ts';
 import { visibleText } from '../model/visible-text.ts';
-import { openStores } from '../object-store/object-store.ts';
+import { openStores } from '../object-store/open-stores.ts';
 import { countOf, countText, formatBytes } from '../observe/figures.ts';
 import type { SourceFiles } from '../sync/files/owned-stores.ts';
 import { type FilesPruned, pruneFiles } from '../sync/files/prune.ts';

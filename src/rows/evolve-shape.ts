@@ -101,7 +101,7 @@ export function shapeChanges(before: ResourceShape, after: ResourceShape): Shape
   });
 }
 
-/** `closed` as in `write-rows.ts`: types may widen, nothing new is made. */
+/** `closed` as in `shape-page.ts`: types may widen, nothing new is made. */
 function growLevel(draft: Draft, level: Level, object: JsonObject, closed: boolean): void {
   for (const key of Object.keys(object)) {
     const value = object[key];

@@ -1,7 +1,8 @@
 import { existsSync, writeFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { type ObjectStore, openObjectStore } from '../../src/object-store/object-store.ts';
+import type { ObjectStore } from '../../src/object-store/object-store.ts';
+import { openObjectStore } from '../../src/object-store/open-stores.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';
 import { BUCKET, bucketEnvironment, startBucketServer } from '../support/bucket-server.ts';
 import { tempFolder } from '../support/temp-warehouse.ts';

@@ -3,6 +3,7 @@ import { toEpochMs, formatSince, sinceValue } from '../../checks/since.ts';
 import type { DeleteFeed } from '../../config/profile/delete-fields.ts';
 import { withStoredNames } from '../../config/profile/incremental.ts';
 import { readCheckpoint, readFeed, saveFeed } from '../../database/state/checkpoints.ts';
+import { inParts } from '../../database/state/in-parts.ts';
 import { noteReportedDeletes, readDeleteCandidates } from '../../database/state/suspects.ts';
 import { SyncError } from '../../model/errors.ts';
 import type { JsonValue } from '../../model/json.ts';
@@ -13,7 +14,6 @@ import { scanPages } from '../../pagination/scan-pages.ts';
 import { parseInstant } from '../../rows/columns/cells.ts';
 import { fieldAt } from '../../rows/records/as-record.ts';
 import { canonicalHash, recordKey } from '../../rows/records/record-key.ts';
-import { countLive } from '../deletes/detect-deletes.ts';
 import { pageCut } from '../plan.ts';
 import { isOfRequest } from '../resource-context.ts';
 import type { RunContext } from '../run-progress.ts';
@@ -73,7 +73,11 @@ export async function readDeleteFeed(context: RunContext): Promise<string[]> {
 export async function warnOfFeedGaps(context: RunContext, keys: readonly string[]): Promise<void> {
   const table = context.owned.shape?.tables[0];
   if (table === undefined || keys.length === 0) return;
-  const count = await countLive(context, table, keys);
+  let count = 0;
+  for (const part of inParts(keys)) {
+    const rows = await context.warehouse.rows.stored(table, part, []);
+    for (const { deletedAt } of rows.values()) count += deletedAt === null ? 0 : 1;
+  }
   if (count === 0) return;
   context.progress.warnings.push({
     code: 'delete_feed_incomplete',
