@@ -209,7 +209,7 @@ function planIndexes(
 /** Types for range queries; a text may be too long for an index. */
 const ORDERED: ReadonlySet<ColumnType> = new Set(['date', 'timestamp', 'integer']);
 const MOMENTS: ReadonlySet<ColumnType> = new Set(['date', 'timestamp']);
-const PUBLISHED = /(^|_)publishedColumns(_|$)/;
+const PUBLISHED = /(^|_)published(_|$)/;
 
 /** The first column with the time of publishing. */
 function publishedColumns({ columns }: TableShape): Column[] {

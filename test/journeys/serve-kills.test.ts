@@ -49,6 +49,8 @@ async function killServe({ kills, seed }: KillPlan): Promise<KillTally> {
       expect({ told, lost, damaged }).toEqual({ told, lost: [], damaged: [] });
     }
     const last = await stage.serve({ port, isInside: true });
+    // Those before may have been killed before anything reached them.
+    await until('acknowledged', () => sender.acked.size > 0);
     await sender.stop();
     await stage.fresh(last);
     // The service's own repeats are up to a minute apart by now.

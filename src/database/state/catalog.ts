@@ -133,7 +133,7 @@ function parseType(row: ColumnRow): Column['type'] {
 }
 
 function catalogDamaged(row: ColumnRow, cause?: unknown): ConfigError {
-  return new ConfigError('state_invalid', `_sync_columns is catalogDamaged at ${row.table_name}.${row.column_name}`, {
+  return new ConfigError('state_invalid', `_sync_columns is damaged at ${row.table_name}.${row.column_name}`, {
     hint: `start it over: content-sync backfill ${row.resource} --restart`,
     cause,
   });

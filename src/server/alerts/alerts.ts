@@ -214,7 +214,8 @@ class AlertStore {
       const isLed = isLeader();
       const stored = isLed ? await use(({ own }) => readSentAlerts(own, name)).catch(() => null) : [];
       if (stored === null) continue;
-      this.#readSources[isLed ? 'add' : 'delete'](name);
+      // Another process may have taken the lead meanwhile.
+      this.#readSources[isLed && isLeader() ? 'add' : 'delete'](name);
       for (const [key, row] of this.#rows) if (row.source === name) this.#rows.delete(key);
       for (const row of [...stored, ...this.#unwritten]) this.#rows.set(rowKey(row), row);
     }

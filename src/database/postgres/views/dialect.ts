@@ -153,7 +153,7 @@ const AS_TEXT: Partial<Record<ColumnType, (sql: string) => string>> = {
 
 /** An expression `body` over `v`, the value, which is computed once. */
 function nameValue(value: string, body: string): string {
-  return `(SELECT ${body} FROM (SELECT ${value} AS v OFFSET 0) AS nameValue)`;
+  return `(SELECT ${body} FROM (SELECT ${value} AS v OFFSET 0) AS given)`;
 }
 
 /** Numbers as JSON writes them. */
