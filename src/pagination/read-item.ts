@@ -8,7 +8,7 @@ import { SyncError } from '../model/errors.ts';
 import type { JsonValue, SourceRecord } from '../model/json.ts';
 import type { Lane } from '../model/vocabulary.ts';
 import { type Tombstone, tombstoneOf } from '../rows/columns/updated-time.ts';
-import { asRecord, isObject, withField } from '../rows/records/as-record.ts';
+import { isObject, prepareRecord, withField } from '../rows/records/as-record.ts';
 import { recordKey } from '../rows/records/record-key.ts';
 import { selectRecord } from '../rows/records/select-records.ts';
 import { type BuiltRequest, type ListingTarget, singleRequest } from './page-styles/listing-request.ts';
@@ -51,7 +51,7 @@ export async function readItem(source: ItemSource, key: string, lane: Lane): Pro
   const { path: itemPath, query, headers } = itemTemplates(profile);
   const isAsked = partition !== null && variablesIn([itemPath, query, headers]).includes('partition');
   const listed = isAsked ? { field: profile.partitions?.field ?? '', value: partition } : null;
-  const record = asRecord(withKeyField(selected, profile, key), { ...profile, partition: listed });
+  const record = prepareRecord(withKeyField(selected, profile, key), { ...profile, partition: listed });
   const found = recordKey(record.value, profile.id);
   if ('key' in found && found.key === key) {
     const tombstone = tombstoneOf(record.value, profile);

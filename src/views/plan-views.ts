@@ -60,13 +60,14 @@ export function planViews(
   for (const kind of VIEW_KINDS) {
     for (const view of kind(model, planned)) {
       const name = freeName(view.name, new Set([...taken, ...names]));
-      // A view under a preferred name may be another managed view, which keeps it.
-      const existingNames = preferredNames(view.name, name).filter((each) => columns.has(each) && !names.has(each));
-      const [former] = columns.has(name) ? [] : existingNames;
+      // If this view was stored under a better name until now, it is renamed (`former`). A better name that another planned
+      // view already took does not count.
+      const formerNames = preferredNames(view.name, name).filter((each) => columns.has(each) && !names.has(each));
+      const [former] = columns.has(name) ? [] : formerNames;
       names.add(name);
       const existing = columns.get(former ?? name) ?? [];
-      const whole = planView(withName(view, name), existing, { held: held.has(name), mayNarrow }, model.dialect);
-      planned.set(view.name, former === undefined ? whole : { ...whole, former });
+      const plan = planView(withName(view, name), existing, { held: held.has(name), mayNarrow }, model.dialect);
+      planned.set(view.name, former === undefined ? plan : { ...plan, former });
     }
   }
   return [...planned.values()];
@@ -74,13 +75,13 @@ export function planViews(
 
 /** Gives a view its name in the database. Names of functions are separate from those of tables. */
 function withName(view: View, name: string): View {
-  return view.asOf === undefined ? { ...view, name } : { ...view, name, asOf: freeName(view.asOf, new Set()) };
+  return view.asOf === undefined ? { ...view, name } : { ...view, name, asOf: cutName(view.asOf) };
 }
 
-/** True if a view has this name because it is `wanted`, or because `wanted` was too long or taken. */
+/** True if `name` is `wanted`, shortened if too long, or with `_view` added because a table or an external object had it. */
 export function isNameOf(name: string, wanted: string): boolean {
-  const free = freeName(wanted, new Set());
-  return name === free || name === freeName(free, new Set([free]));
+  const cut = cutName(wanted);
+  return name === cut || name === cutName(`${cut}_view`);
 }
 
 /** Returns the names that a view would use rather than `name`, the best first. */

@@ -9,7 +9,7 @@ import { isEach, stepsOf } from '../../model/body-path.ts';
 import { SyncError } from '../../model/errors.ts';
 import type { JsonValue, SourceRecord } from '../../model/json.ts';
 import type { Lane } from '../../model/vocabulary.ts';
-import { asRecord, fieldAt, isObject, type RecordRules, stepInto } from '../../rows/records/as-record.ts';
+import { fieldAt, isObject, prepareRecord, type RecordRules, stepInto } from '../../rows/records/as-record.ts';
 import { selectRecords } from '../../rows/records/select-records.ts';
 import { pageKeys } from '../guards/key-set.ts';
 import { requestAt, type RequestParts } from '../page-styles/listing-request.ts';
@@ -198,7 +198,7 @@ interface ListingResponse {
 
 /** The records of an answer as the resource sees them; null if it has none where they should be. Pure. */
 export function recordsOf(answer: ListingResponse, resource: RecordPlace & RecordRules): SourceRecord[] | null {
-  return listedRecords(answer, resource)?.map((record) => asRecord(record, resource)) ?? null;
+  return listedRecords(answer, resource)?.map((record) => prepareRecord(record, resource)) ?? null;
 }
 
 /** The records as they came: none if the response says so in a way that the profile or a total of 0 confirms. Pure. */

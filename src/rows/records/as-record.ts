@@ -1,4 +1,5 @@
-// Prepares a received record as the profile says: unwrapped values, filter, partition, hidden fields.
+// Prepares received records as the profile says (unwrapped values, filter, partition, hidden fields), parses stored
+// bodies, and rejects records that exceed the limits. Also helpers that read values of a record.
 import { type PathStep, stepsOf } from '../../model/body-path.ts';
 import type { JsonObject, JsonValue, SourceRecord } from '../../model/json.ts';
 import { CLOSE_BRACE, isExact, parseJson, skipSpace } from '../json/parse-json.ts';
@@ -28,9 +29,9 @@ export function stepInto(value: JsonValue | undefined, step: PathStep): JsonValu
 }
 
 /**
- * True if the value needs a column or a row: it is or contains a text, a number, a boolean or a non-empty array. Elements
- * count whatever they are, so that the number of rows does not depend on the order of records. Recurses: only for records
- * within the depth limit.
+ * True if the value needs a column or a row: it is or contains a text, a number, a boolean or a non-empty array. A
+ * non-empty array always has content, even `[null]`, so that its child rows do not depend on which record came first.
+ * Recurses: only for records within the depth limit.
  */
 export function hasContent(value: JsonValue | undefined): boolean {
   if (value === null || value === undefined) return false;
@@ -54,7 +55,10 @@ export function withField(record: SourceRecord, field: string, text: string): So
 /** A value that a field is compared with. */
 type Scalar = string | number | boolean | null;
 
-/** A condition on a field. A missing field is null; of an array, any element may match. `exists`: not null. */
+/**
+ * A condition on a field; a missing field is null. If the field is an array, one matching element is enough.
+ * `exists: true` means not null.
+ */
 interface RecordCondition {
   field: string;
   in?: readonly Scalar[] | undefined;
@@ -96,7 +100,7 @@ export interface RecordRules {
  * Prepares a received record for keys, times and tables. Its bytes stay as the service sent them. If fields are hidden,
  * the bytes are encoded again without them, and `asSent` has the original ones.
  */
-export function asRecord(sent: SourceRecord, rules: RecordRules): SourceRecord {
+export function prepareRecord(sent: SourceRecord, rules: RecordRules): SourceRecord {
   const seen = applyRules(sent, rules);
   return rules.mask == null ? seen : rules.mask(seen);
 }
@@ -119,7 +123,7 @@ function isOfPartition({ field, value }: NonNullable<RecordRules['partition']>, 
   return isExact(actual) ? actual.rawJSON === value : typeof actual !== 'object' && String(actual) === value;
 }
 
-/** Reads a stored body as `asRecord` prepares records; a body with hidden fields was stored in that form. */
+/** Parses a stored body and unwraps it. With a mask the stored body is already unwrapped and masked. */
 export function storedValue(body: string, { unwrap = [], mask = null }: RecordRules): JsonValue {
   return mask === null ? unwrapped(parseJson(body), unwrap) : parseJson(body);
 }
@@ -140,8 +144,11 @@ export type UnwrapRule =
   /** An object with no members but these, of which some may be missing. */
   | { keys: readonly string[]; value: string };
 
-/** Deeper levels stay as they are: `limitRejection` rejects such a record. */
-const MAX_LEVELS = 100;
+/**
+ * Limits the recursion, because unwrapping runs before `limitRejection`. Deeper levels keep their wrappers. Unlike
+ * `MAX_DEPTH`, it also counts the levels of the wrappers that are removed.
+ */
+const MAX_UNWRAP_LEVELS = 100;
 
 /**
  * Replaces each wrapper in the record by its value, outer ones first: the first rule that fits counts, and the value may
@@ -152,7 +159,7 @@ export function unwrapped(record: JsonValue, rules: readonly UnwrapRule[]): Json
 }
 
 function unwrapValue(value: JsonValue, rules: readonly UnwrapRule[], level: number): JsonValue {
-  if (typeof value !== 'object' || value === null || level > MAX_LEVELS) return value;
+  if (typeof value !== 'object' || value === null || level > MAX_UNWRAP_LEVELS) return value;
   const rule = isObject(value) ? rules.find((each) => fits(each, value)) : undefined;
   if (rule === undefined || !isObject(value)) return unwrapMembers(value, rules, level + 1);
   return unwrapValue(memberOf(value, 'only' in rule ? rule.only : rule.value) ?? null, rules, level + 1);
@@ -203,24 +210,31 @@ export function limitRejection(value: JsonValue, bytes: number): Rejection | nul
   if (!isObject(value)) return NOT_AN_OBJECT;
   if (bytes > MAX_BYTES) return { reason: 'too_large', detail: `a record of more than ${MAX_BYTES} bytes` };
   const count = countObject(value, 1, 0);
-  return count <= MAX_VALUES ? null : (REJECTIONS[count] ?? REJECTIONS[Infinity] ?? null);
+  if (count <= MAX_VALUES) return null;
+  if (count === DEPTH_EXCEEDED) return TOO_DEEP;
+  return count === KEY_LENGTH_EXCEEDED ? KEY_TOO_LONG : TOO_WIDE;
 }
 
 /** Special results of counting, larger than every count. */
-const TOO_DEEP = 1e9;
-const KEY_TOO_LONG = 2e9;
-const REJECTIONS: Record<number, Rejection> = {
-  [TOO_DEEP]: { reason: 'too_deep', detail: `nested deeper than ${MAX_DEPTH} levels` },
-  [KEY_TOO_LONG]: { reason: 'key_too_long', detail: `a field name of more than ${MAX_KEY_LENGTH} characters` },
-  [Infinity]: { reason: 'too_wide', detail: `more than ${MAX_VALUES} fields and elements in one record` },
+const DEPTH_EXCEEDED = 1e9;
+const KEY_LENGTH_EXCEEDED = 2e9;
+
+const TOO_DEEP: Rejection = { reason: 'too_deep', detail: `nested deeper than ${MAX_DEPTH} levels` };
+const KEY_TOO_LONG: Rejection = {
+  reason: 'key_too_long',
+  detail: `a field name of more than ${MAX_KEY_LENGTH} characters`,
+};
+const TOO_WIDE: Rejection = {
+  reason: 'too_wide',
+  detail: `more than ${MAX_VALUES} fields and elements in one record`,
 };
 
 /** Adds the object's fields to the count. A plain loop without objects, because it runs for each record. */
-function countObject(object: JsonObject, depth: number, before: number): number {
-  if (depth > MAX_DEPTH) return TOO_DEEP;
-  let count = before;
+function countObject(object: JsonObject, depth: number, countSoFar: number): number {
+  if (depth > MAX_DEPTH) return DEPTH_EXCEEDED;
+  let count = countSoFar;
   for (const key in object) {
-    if (key.length > MAX_KEY_LENGTH) return KEY_TOO_LONG;
+    if (key.length > MAX_KEY_LENGTH) return KEY_LENGTH_EXCEEDED;
     const value = object[key];
     count++;
     if (typeof value === 'object' && value !== null) count = countContainer(value, depth + 1, count);
@@ -229,9 +243,9 @@ function countObject(object: JsonObject, depth: number, before: number): number 
   return count;
 }
 
-function countArray(array: JsonValue[], depth: number, before: number): number {
-  if (depth > MAX_DEPTH) return TOO_DEEP;
-  let count = before + array.length;
+function countArray(array: JsonValue[], depth: number, countSoFar: number): number {
+  if (depth > MAX_DEPTH) return DEPTH_EXCEEDED;
+  let count = countSoFar + array.length;
   for (const value of array) {
     if (count > MAX_VALUES) return count;
     if (typeof value === 'object' && value !== null) count = countContainer(value, depth + 1, count);
@@ -239,9 +253,13 @@ function countArray(array: JsonValue[], depth: number, before: number): number {
   return count;
 }
 
-function countContainer(value: Exclude<JsonValue, null | string | number | boolean>, depth: number, before: number) {
-  if (Array.isArray(value)) return countArray(value, depth, before);
-  return isExact(value) ? before : countObject(value, depth, before);
+function countContainer(
+  value: Exclude<JsonValue, null | string | number | boolean>,
+  depth: number,
+  countSoFar: number,
+) {
+  if (Array.isArray(value)) return countArray(value, depth, countSoFar);
+  return isExact(value) ? countSoFar : countObject(value, depth, countSoFar);
 }
 
 /** Why a record is rejected while the rest of its page is loaded; stored with its body in `_sync_rejects`. */

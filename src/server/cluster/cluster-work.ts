@@ -50,9 +50,10 @@ const OPEN_LINGER_MS = 60_000;
 const MAX_IDLE = 16;
 const MAX_OPENING = 4;
 const RETRIES_INTERVAL_MS = 2_000;
-/** Requested syncs are in progress until they end, and must not block a pause. */
+/** High, because a requested sync occupies a slot until it ends, and a pause must not wait for it. */
 const MAX_CONTROLS = 1_000;
 
+/** A source that this process serves, and the work in progress on it. */
 interface JoinedSource extends WatchedSource {
   uses: Set<Promise<unknown>>;
 }
@@ -91,6 +92,7 @@ export class ClusterWork {
       clock,
       lingerMs: OPEN_LINGER_MS,
     });
+    // `walk` is the stored, older word for a scan.
     this.queue.work('walk', atOnce, (item, signal) => this.#scan(item, signal));
     this.queue.work('drain', MAX_DRAINS, (item, signal) => this.#drain(item, signal));
     const period = { clock, everyMs: RETRIES_INTERVAL_MS, signal: this.#stopping.signal };
@@ -137,7 +139,7 @@ export class ClusterWork {
     this.queue.wake('drain');
   }
 
-  /** Forgets refusals of a source, in this process; `now` also forgets stated waits, which all processes share. */
+  /** Lets a source be requested again after refusals. `now` also drops waits that the service requested, for all processes. */
   async retry(name: string, now: boolean): Promise<void> {
     await this.use(name, (app) => app.retry(now)).catch(() => undefined);
     this.retryDeliveries(name);
@@ -162,11 +164,11 @@ export class ClusterWork {
     return this.#apps.peek(name)?.app ?? null;
   }
 
-  /** Runs work with a source open. It must end when the source's supervisor is stopped. */
+  /** Like `#withOpenSource`, but `stop()` waits for it. The work must end when the source's supervisor is stopped. */
   use<T>(name: string, work: (app: App) => Promise<T>): Promise<T> {
     const joined = this.#joined.get(name);
-    const done = this.#use(name, ({ app }) => work(app));
-    return joined === undefined ? done : track(joined, done);
+    const done = this.#withOpenSource(name, ({ app }) => work(app));
+    return joined === undefined ? done : trackUse(joined, done);
   }
 
   /** Returns the items in progress to the queue, gives up leadership, and closes. */
@@ -182,8 +184,8 @@ export class ClusterWork {
     await this.#apps.close();
   }
 
-  /** Throws what opening throws, and `SyncError('unknown_source')`. */
-  async #use<T>(name: string, work: (open: OpenApp) => Promise<T>): Promise<T> {
+  /** Runs work with a source open. Throws what opening throws, and `SyncError('unknown_source')`. */
+  async #withOpenSource<T>(name: string, work: (open: OpenApp) => Promise<T>): Promise<T> {
     const acquired = await this.#apps.acquire(name);
     try {
       return await work(acquired.value);
@@ -212,9 +214,9 @@ export class ClusterWork {
   #scan(item: ItemOf<'walk'>, signal: AbortSignal): Promise<ItemEnd<ScanItemResult>> {
     const { source, resource } = item;
     const { clock, secrets } = this.#options;
-    return this.#whileJoined(source, signal, async ({ watcher }) => {
+    return this.#processItem(source, signal, async ({ watcher }) => {
       try {
-        return await this.#use(source, (open) =>
+        return await this.#withOpenSource(source, (open) =>
           this.#whileDraining(source, open, { resource }, () =>
             performScan({ app: open.app, clock, watcher, secrets }, item, signal),
           ),
@@ -227,8 +229,8 @@ export class ClusterWork {
   }
 
   #drain({ source }: ItemOf<'drain'>, signal: AbortSignal): Promise<ItemEnd<null>> {
-    return this.#whileJoined(source, signal, async () => {
-      await this.#use(source, (open) =>
+    return this.#processItem(source, signal, async () => {
+      await this.#withOpenSource(source, (open) =>
         this.#whileDraining(source, open, { all: true }, async (drain) =>
           drain?.waitUntilIdle(DRAIN_LINGER_MS, signal),
         ),
@@ -255,8 +257,11 @@ export class ClusterWork {
     }
   }
 
-  /** Processes an item until it is done; returns it to the queue if the signal is aborted. */
-  async #whileJoined<T>(
+  /**
+   * Processes an item until it is done. Returns it to the queue if the signal is aborted, and reports `unknown_source` if
+   * this process does not serve the source.
+   */
+  async #processItem<T>(
     name: string,
     signal: AbortSignal,
     work: (joined: JoinedSource) => Promise<ItemEnd<T>>,
@@ -264,7 +269,7 @@ export class ClusterWork {
     const joined = this.#joined.get(name);
     if (joined === undefined) return { is: 'unknown_source' };
     try {
-      return await track(joined, work(joined));
+      return await trackUse(joined, work(joined));
     } catch (error) {
       if (signal.aborted) return { is: 'returned', afterMs: 0 };
       throw error;
@@ -293,16 +298,17 @@ export class ClusterWork {
       const until = this.#stopping.signal;
       const end = async (): Promise<void> => {
         if (isLast) await drain.close();
-        await drain.queueMissed(until);
+        await drain.queueMissedDeliveries(until);
       };
-      // Not awaited: the item is done, although the drain may still fetch records. The leader's upkeep finds what this misses.
-      track(joined, this.#use(name, end)).catch(() => undefined);
+      // Not awaited: the item is finished. Closing the drain may still fetch records; if that fails, the leader's periodic
+      // check queues the deliveries again.
+      trackUse(joined, this.#withOpenSource(name, end)).catch(() => undefined);
     }
   }
 }
 
 /** Counts work as a use of the source while it is in progress. */
-function track<T>({ uses }: JoinedSource, work: Promise<T>): Promise<T> {
+function trackUse<T>({ uses }: JoinedSource, work: Promise<T>): Promise<T> {
   const use = work.finally(() => uses.delete(use));
   uses.add(use);
   return use;

@@ -120,7 +120,7 @@ export class SourceDrain {
   }
 
   /** Queues another drain item if a delivery was stored while this drain was ending. */
-  async queueMissed(signal: AbortSignal): Promise<void> {
+  async queueMissedDeliveries(signal: AbortSignal): Promise<void> {
     const { clock, inbox, queue } = this.#options;
     await clock.sleep(LAST_CHECK_MS, signal);
     const [first] = await inbox.waiting(0, timestampText(clock.now()), 1);

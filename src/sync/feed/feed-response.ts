@@ -21,7 +21,7 @@ import { matchesGoneRule } from '../../pagination/read-item.ts';
 import { saysNothing, withEmptyHint } from '../../pagination/requests/read-page.ts';
 import { tombstoneOf } from '../../rows/columns/updated-time.ts';
 import { isExact, parseJson } from '../../rows/json/parse-json.ts';
-import { asRecord, fieldAt } from '../../rows/records/as-record.ts';
+import { fieldAt, prepareRecord } from '../../rows/records/as-record.ts';
 import { canonicalHash, recordKey } from '../../rows/records/record-key.ts';
 import { selectRecord } from '../../rows/records/select-records.ts';
 import type { ResourceContext } from '../resource-context.ts';
@@ -164,7 +164,7 @@ export function changesIn(entries: readonly SourceRecord[], feed: ChangeFeed, pr
   const byKey = new Map<string, Change>();
   const unkeyed: SourceRecord[] = [];
   for (const sent of entries) {
-    const entry = asRecord(sent, { unwrap: profile.unwrap });
+    const entry = prepareRecord(sent, { unwrap: profile.unwrap });
     if (!isAboutResource(entry.value, feed)) continue;
     // The record is selected from the entry as it was sent.
     const change = toChange({ ...entry, sent: sent.value }, feed, profile);
@@ -200,7 +200,7 @@ function toChange(
   const tombstone = tombstoneOf(value, { deleted, times });
   if (tombstone !== null) return { gone: tombstone.at };
   const found = record === null ? null : selectRecord(bytes, sent, record);
-  return found === null ? { named: true } : { record: asRecord(found, view) };
+  return found === null ? { named: true } : { record: prepareRecord(found, view) };
 }
 
 export function isAboutResource(value: JsonValue, { filter }: { filter: ChangeFeed['filter'] }): boolean {

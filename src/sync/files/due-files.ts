@@ -24,12 +24,15 @@ import { fileAddresses } from './file-address.ts';
 import { recordFileChanges } from './file-changes.ts';
 
 const ROWS_PER_STEP = 500;
-/** A row may be written this long after its record was requested. */
-const MAX_WRITE_DELAY_MS = 3_600_000;
-/** All rows are searched at this interval, for a machine that slept between a response and its rows. */
+/** A search includes rows from this long before the last one, because a row is written after its record was requested. */
+const SEARCH_OVERLAP_MS = 3_600_000;
+/**
+ * All rows are searched at this interval, in case a process was suspended between response and write for longer than
+ * the overlap.
+ */
 const FULL_SEARCH_MS = 86_400_000;
-/** Rows from this long before the last search are included, because they may have been in progress. */
-const SEARCH_OVERLAP_MS = 60_000;
+/** Shorter than the search's overlap, so that a changed row does not trigger searches for an hour. */
+const QUICK_CHECK_OVERLAP_MS = 60_000;
 
 interface FileSearch extends FilesContext {
   lease: Lease;
@@ -48,22 +51,27 @@ export async function markDueFiles(context: FileSearch, resource: string): Promi
   if (table === undefined) return;
   const lastSearch = await readFileSearch(own, resource);
   const settingsHash = hashFileSettings(settings, resource);
-  const isFull =
+  const searchesAllRows =
     lastSearch === null || (await isFullSearchDue(warehouse, clock.now(), resource, lastSearch, settingsHash));
-  const since = isFull ? null : timestampText(timestampMs(lastSearch.looked_at) - MAX_WRITE_DELAY_MS);
-  const isForced = lastSearch !== null && lastSearch.settings !== settingsHash;
+  const since = searchesAllRows ? null : timestampText(timestampMs(lastSearch.looked_at) - SEARCH_OVERLAP_MS);
+  const settingsChanged = lastSearch !== null && lastSearch.settings !== settingsHash;
   for (let after = ''; ;) {
     const rows = await rowsAfter(warehouse, table, since, after);
-    await markChangedFiles(context, resource, table, isForced, rows);
+    await markChangedFiles(context, resource, table, settingsChanged, rows);
     signal.throwIfAborted();
     const last = rows.at(-1);
     if (last === undefined || rows.length < ROWS_PER_STEP) break;
     after = last.id;
   }
-  if (isFull) await deleteVanishedFiles(context, resource, table);
+  if (searchesAllRows) await deleteVanishedFiles(context, resource, table);
   const { recheck } = settings;
   const again = recheck === null ? [] : [recheckFiles(own, resource, timestampText(clock.now() - recheck), now)];
-  const searched = { resource, settings: settingsHash, looked_at: now, full_at: isFull ? now : lastSearch.full_at };
+  const searched = {
+    resource,
+    settings: settingsHash,
+    looked_at: now,
+    full_at: searchesAllRows ? now : lastSearch.full_at,
+  };
   await warehouse.apply([...again, ...saveFileSearch(own, searched)], lease.proof());
 }
 
@@ -81,9 +89,9 @@ export async function haveRecordsChanged(
   )
     return true;
   const lookedAt = timestampMs(lastSearch.looked_at);
-  // A tenth of the time that a file may be old is exact enough.
+  // Files are rechecked every `recheck`; searching ten times per period is precise enough.
   if (settings.recheck !== null && now - lookedAt > settings.recheck / 10) return true;
-  const since = timestampText(lookedAt - SEARCH_OVERLAP_MS);
+  const since = timestampText(lookedAt - QUICK_CHECK_OVERLAP_MS);
   const recent = sql`SELECT 1 FROM ${warehouse.rows.named(table.name)} WHERE "_synced_at" >= ${since} LIMIT 1`;
   return (await recent.execute(warehouse.own)).rows.length > 0;
 }
@@ -135,7 +143,7 @@ async function markChangedFiles(
   { warehouse, settings, profile: whole, listing, clock, lease, scrub }: FileSearch,
   resource: string,
   table: TableShape,
-  isForced: boolean,
+  settingsChanged: boolean,
   rows: readonly SearchedRow[],
 ): Promise<void> {
   const { own } = warehouse;
@@ -144,9 +152,9 @@ async function markChangedFiles(
   if (rows.length === 0 || profile === undefined) return;
   const known = await lastFiles(own, resource, idsOf(rows));
   const changed = rows.filter(({ id, hash, gone }) => {
-    const shown = known.get(id)?.filter(({ valid_to }) => valid_to === null) ?? [];
-    if (gone === 1) return shown.length > 0;
-    return isForced || shown.length === 0 || shown.some((row) => row.record_hash !== hash);
+    const currentFiles = known.get(id)?.filter(({ valid_to }) => valid_to === null) ?? [];
+    if (gone === 1) return currentFiles.length > 0;
+    return settingsChanged || currentFiles.length === 0 || currentFiles.some((row) => row.record_hash !== hash);
   });
   const bodies = await currentBodies(own, resource, idsOf(changed.filter(({ gone }) => gone === 0)));
   const deleted = await warehouse.rows.stored(table, idsOf(changed.filter(({ gone }) => gone === 1)), []);
@@ -157,7 +165,7 @@ async function markChangedFiles(
     const found = body === undefined ? [] : fileAddresses({ profile, listing }, files, id, storedValue(body, profile));
     const endedAt = deleted.get(id)?.deletedAt ?? at;
     const record = { id, hash, known: known.get(id) ?? [], found };
-    return recordFileChanges(own, { resource, stores, isForced, at, endedAt, scrub }, record);
+    return recordFileChanges(own, { resource, stores, isForced: settingsChanged, at, endedAt, scrub }, record);
   });
   if (statements.length > 0) await warehouse.apply(statements, lease.proof());
 }
@@ -180,8 +188,8 @@ async function deleteVanishedFiles(
     const ids = await recordsWithFilesAfter(own, resource, after, ROWS_PER_STEP);
     const rows = await warehouse.rows.stored(table, ids, []);
     const vanished = ids.filter((id) => !rows.has(id));
-    const forgotten = deleteFilesOf(own, resource, vanished);
-    if (forgotten.length > 0) await warehouse.apply(forgotten, lease.proof());
+    const deletions = deleteFilesOf(own, resource, vanished);
+    if (deletions.length > 0) await warehouse.apply(deletions, lease.proof());
     after = ids.at(-1) ?? '';
     if (ids.length < ROWS_PER_STEP) return;
   }
