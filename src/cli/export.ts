@@ -2,7 +2,7 @@
 import path from 'node:path';
 import { Command, Option } from 'commander';
 import { type ExportedTable, type ExportReport, exportTables, FORMATS } from '../export/export-tables.ts';
-import type { FormatName, FormatOption } from '../export/formats/format.ts';
+import { FORMAT_NAMES, type FormatName, type FormatOption } from '../export/formats/format.ts';
 import { openFolder } from '../export/places/local-folder.ts';
 import type { ExportPlace } from '../export/places/place.ts';
 import { isBucket, openBucket, s3Access } from '../export/places/s3-bucket.ts';
@@ -20,7 +20,7 @@ import { dbtCommand } from './dbt.ts';
 
 export function exportCommand(context: CliContext): Command {
   const group = new Command('export').helpCommand(false);
-  for (const format of ['parquet', 'csv', 'ndjson'] as const) group.addCommand(exportTablesCommand(context, format));
+  for (const format of FORMAT_NAMES) group.addCommand(exportTablesCommand(context, format));
   return group.addCommand(dbtCommand(context));
 }
 

@@ -13,7 +13,7 @@ import {
 } from './file/yaml-file.ts';
 import type { profileReader } from './load-profile.ts';
 import { networkFindings } from './network.ts';
-import { authPlan, type AuthPlan, type AuthSettings, type Grant } from './profile/auth.ts';
+import { type AuthSettings, type Grant, matchSecrets, type SchemeWithSecrets } from './profile/auth.ts';
 import { variablesIn } from './profile/basic-fields.ts';
 import { needsPublicUrl, type SignatureScheme } from './profile/signature-scheme.ts';
 import { secretFault } from './profile/signature-secret.ts';
@@ -176,7 +176,7 @@ const OAUTH_NEEDS: Readonly<Record<Grant, readonly string[]>> = {
 };
 
 /** Returns the names of the secrets that a scheme needs, besides those that the schema requires, and of those given. */
-function neededSecrets({ scheme, secrets }: AuthPlan): { needs: readonly string[]; given: readonly string[] } {
+function neededSecrets({ scheme, secrets }: SchemeWithSecrets): { needs: readonly string[]; given: readonly string[] } {
   const given = Object.keys(secrets);
   if (scheme.type === 'session') return { needs: variablesIn(scheme.login), given };
   if (scheme.type === 'oauth') {
@@ -195,7 +195,7 @@ function authFindings(auth: AuthSettings | undefined, { auth: schemes }: Profile
     if (types.length === 0 || types.includes('none')) return [];
     return [{ path: ['auth'], part: 'key', message: `expected auth with type ${types.join(' or ')}, got nothing` }];
   }
-  const plan = authPlan(schemes, auth);
+  const plan = matchSecrets(schemes, auth);
   if (plan === null) {
     const why =
       types.length === 0

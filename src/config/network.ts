@@ -49,7 +49,7 @@ interface TlsFiles {
 
 const TLS_FIELDS = { ca_file: 'ca', cert_file: 'cert', key_file: 'key' } as const;
 
-/** Finds faults in the TLS files of a source; paths are within the source. */
+/** Finds faults in the TLS files of a source; the paths of the findings are relative to the source. */
 export function networkFindings(settings: NetworkFields, cwd: string): SettingsFinding[] {
   const found = tlsFiles(settings).flatMap(({ field, name }): SettingsFinding[] => {
     const fault = fileFault(resolve(cwd, name), field);

@@ -8,7 +8,7 @@ import { alertsSchema, type AlertsSettings } from './alerts-schema.ts';
 import { filesSchema, type FilesSettings } from './file-stores.ts';
 import type { Fault } from './file/yaml-file.ts';
 import { type Network, networkSchema } from './network.ts';
-import { authSchema, type AuthSettings } from './profile/auth.ts';
+import { authSecretsSchema, type AuthSettings } from './profile/auth.ts';
 import { byteSize, documented, duration, timeSpan } from './profile/basic-fields.ts';
 import { cronExpression, timezone } from './profile/cron.ts';
 import type { Profile } from './profile/profile.ts';
@@ -184,7 +184,7 @@ const pingSchema = z
 
 const sourceSchema = z.strictObject({
   base_url: baseUrlSchema,
-  auth: authSchema.optional().meta({ description: 'Secrets for the `auth` of the profile' }),
+  auth: authSecretsSchema.optional().meta({ description: 'Secrets for the `auth` of the profile' }),
   allow_insecure: documented(z.boolean().default(false))('Allows the credential to go by plain http to other machines'),
   profile: documented(z.string().min(1))('Name of a profile that comes with content-sync, or the path of your own'),
   rate: rateSchema.prefault({}),

@@ -7,7 +7,13 @@ import type { Clock } from '../model/clock.ts';
 import { ConfigError, SyncError } from '../model/errors.ts';
 import { chooseTables, type ChosenTable, layoutOf } from './choose-tables.ts';
 import { exportTable } from './export-table.ts';
-import type { ExportColumn, ExportFormat, FileForm, FormatName } from './formats/format.ts';
+import {
+  type ExportColumn,
+  type ExportFormat,
+  type FileForm,
+  FORMAT_NAMES,
+  type FormatName,
+} from './formats/format.ts';
 import { PARQUET } from './formats/parquet.ts';
 import { CSV, NDJSON } from './formats/text-formats.ts';
 import { type Manifest, MANIFEST_VERSION, type ManifestTable, manifestText, readManifest } from './manifest.ts';
@@ -227,7 +233,9 @@ function filesIn(manifest: Manifest | null): ReadonlySet<string> {
   return new Set(manifest?.tables.flatMap(({ files }) => files.map(({ path }) => path)));
 }
 
-const DATA_FILE = /^[^/]+\/(?:month=[^/]+\/)?part-\d{8}T\d{6}Z-[0-9a-f]{8}-\d{5}\.(?:parquet|csv|ndjson)$/;
+const DATA_FILE = new RegExp(
+  String.raw`^[^/]+/(?:month=[^/]+/)?part-\d{8}T\d{6}Z-[0-9a-f]{8}-\d{5}\.(?:${FORMAT_NAMES.join('|')})$`,
+);
 
 const DAY_MS = 86_400_000;
 

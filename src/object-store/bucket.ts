@@ -15,7 +15,10 @@ export interface BucketAccess {
   sessionToken: string | undefined;
 }
 
-/** Reads the access from the environment; the caller masks its secrets. Throws `ConfigError`: `usage`, or `credentials` of the codes. */
+/**
+ * Reads the access from the environment; the caller masks its secrets. Throws `ConfigError` with the code `usage` if the
+ * endpoint is no http URL, and with the code in `credentials` if the access key is missing.
+ */
 export function bucketAccess(
   bucket: string,
   env: NodeJS.ProcessEnv,
@@ -78,12 +81,12 @@ export class BucketClient {
    * Writes an object if no object has the key, or the one with this ETag; `taken` if the condition does not hold.
    * Services without conditional writes write anyway.
    */
-  async putIf(key: string, body: Uint8Array, only: 'absent' | { etag: string }, type: string) {
+  async putIf(key: string, body: Uint8Array, condition: 'absent' | { etag: string }, type: string) {
     return this.#send(`PUT ${key}`, this.#signal, async (s3, options): Promise<'written' | 'taken'> => {
       const object = { ...this.#at(key), Body: body, ContentType: type };
-      const condition = only === 'absent' ? { IfNoneMatch: '*' } : { IfMatch: only.etag };
+      const header = condition === 'absent' ? { IfNoneMatch: '*' } : { IfMatch: condition.etag };
       try {
-        await s3.putObject({ ...object, ...condition }, options);
+        await s3.putObject({ ...object, ...header }, options);
       } catch (error) {
         const status = statusOf(error) ?? 0;
         if (CONFLICTS.has(status)) return 'taken';

@@ -33,7 +33,7 @@ const carrier = {
 /** False for a query parameter without a name, which has no default. */
 const isNamed = (carried: { in: string; name?: string | undefined }): boolean =>
   carried.in !== 'query' || carried.name !== undefined;
-/** The fault of a scheme without this name. */
+/** Error for a query parameter without a name. */
 const UNNAMED = { path: ['name'], error: 'expected the name of the query parameter' };
 
 const path = z.string().regex(/^\/[^?#\s]*$/, 'expected a path that begins with /, without ? and #');
@@ -163,7 +163,7 @@ const SCHEMES = [
 const schemeSchema = z.discriminatedUnion('type', SCHEMES);
 
 /** How a service authenticates requests, without any secret. With several schemes the settings choose one. */
-export const authSchemeSchema = documented(
+export const profileAuthSchema = documented(
   z.union([schemeSchema, z.array(schemeSchema).min(1)]).transform((given) => [given].flat()),
 )('How requests are authenticated: one scheme or a list. Secrets are in the settings', [
   { type: 'api_key', in: 'query', name: 'key' },
@@ -183,7 +183,7 @@ export interface Carrier {
   prefix?: string | undefined;
 }
 
-/** Returns the scheme with its defaults; null if a field has none. */
+/** The scheme with all defaults; null if one of its fields is required. */
 function defaultScheme(type: SchemeType): AuthScheme | null {
   return schemeSchema.safeParse({ type }).data ?? null;
 }
@@ -216,7 +216,7 @@ const OPTIONAL = {
 };
 
 /** The secrets of a source, by the scheme that they are for. */
-export const authSchema = z.discriminatedUnion('type', [
+export const authSecretsSchema = z.discriminatedUnion('type', [
   z.strictObject({ type: z.literal('none') }),
   z.strictObject({ type: z.literal('api_key'), key: secret }),
   z.strictObject({
@@ -264,22 +264,24 @@ export const authSchema = z.discriminatedUnion('type', [
   z.strictObject({ type: z.literal('session'), ...OPTIONAL }),
 ]);
 
-export type AuthSettings = z.output<typeof authSchema>;
+export type AuthSettings = z.output<typeof authSecretsSchema>;
 type Secrets = { [T in SchemeType]: Extract<AuthSettings, { type: T }> };
 
 /** A scheme with the secrets for it. */
-export interface PlanOf<T extends SchemeType> {
+export interface SchemeWithSecrets<T extends SchemeType = SchemeType> {
   type: T;
   scheme: SchemeOf<T>;
   secrets: Secrets[T];
 }
-export type AuthPlan = PlanOf<SchemeType>;
 
 /**
  * Returns the scheme of the profile for these secrets; null if none fits. If the profile has no `auth`, the default scheme
  * of the type of the secrets.
  */
-export function authPlan(schemes: readonly AuthScheme[] | undefined, secrets: AuthSettings): AuthPlan | null {
+export function matchSecrets(
+  schemes: readonly AuthScheme[] | undefined,
+  secrets: AuthSettings,
+): SchemeWithSecrets | null {
   return createPlan(secrets.type, secrets, schemes ?? [defaultScheme(secrets.type)].flatMap((usual) => usual ?? []));
 }
 
@@ -287,7 +289,7 @@ function createPlan<T extends SchemeType>(
   type: T,
   secrets: Secrets[T],
   schemes: readonly AuthScheme[],
-): PlanOf<T> | null {
+): SchemeWithSecrets<T> | null {
   const scheme = schemes.find((one): one is SchemeOf<T> => one.type === type);
   return scheme === undefined ? null : { type, scheme, secrets };
 }
@@ -311,8 +313,8 @@ export function secretsOf(auth: AuthSettings): string[] {
 }
 
 /**
- * Returns a text that identifies the caller at the service, and what else its listings may depend on. The caller is empty
- * without a credential.
+ * Identifies the caller at the service. `caller` is '' without a credential. `rights`: further values that change what
+ * the caller may see, such as the OAuth scope.
  */
 export function identityOf(auth: AuthSettings): { caller: string; rights: readonly string[] } {
   if (auth.type === 'oauth') {
@@ -323,7 +325,7 @@ export function identityOf(auth: AuthSettings): { caller: string; rights: readon
     return { caller, rights: [scope] };
   }
   const user = 'username' in auth ? [auth.username ?? ''] : [];
-  // The password of a user may change.
+  // Identify users by name: their password may change.
   const named = auth.type === 'basic' || (auth.type === 'session' && user[0] !== '') ? user : secretsOf(auth);
   return { caller: named.join('\n'), rights: [] };
 }

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { fieldPathText } from '../../model/body-path.ts';
 import { LOCAL, type ZonesByPath } from '../../model/time-zone.ts';
 import { PROOFS } from '../../model/vocabulary.ts';
-import { authSchemeSchema } from './auth.ts';
+import { profileAuthSchema } from './auth.ts';
 import { documented, withExamples } from './basic-fields.ts';
 import { type ChangeFeed, changeFeedSchema, deleteFields, feedKeyFault, itemFields } from './delete-fields.ts';
 import { fileFields } from './file-fields.ts';
@@ -24,7 +24,7 @@ import {
   recordFields,
   singleFields,
   tableFields,
-  unsetMask,
+  pendingMask,
 } from './record-fields.ts';
 import {
   answerConditions,
@@ -200,7 +200,7 @@ const resourceFields = z.strictObject({
 const dividedFields = resourceFields.transform(({ incremental, ...fields }) => ({
   ...fields,
   ...changesBy(incremental),
-  mask: unsetMask(fields),
+  mask: pendingMask(fields),
 }));
 
 function changesBy(incremental: ChangeFeed | IncrementalProfile | null): {
@@ -270,7 +270,7 @@ const profileFields = z.strictObject({
   }),
   /** Sent with every request. */
   headers: withExamples(z.record(headerName, headerValue).default({}), [{ 'X-Space': 'blog' }]),
-  auth: authSchemeSchema.optional(),
+  auth: profileAuthSchema.optional(),
   http: httpSchema.prefault({}),
   outcomes: z.array(outcomeRuleSchema).default([]),
   rate_limit: rateDialectSchema.prefault('auto'),

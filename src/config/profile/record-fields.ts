@@ -45,9 +45,9 @@ export const filterCondition = z
   });
 
 /** Forms of an empty listing besides an empty list. */
-const spelling = z.union([z.null(), z.literal('absent'), z.literal('object'), z.literal(204), z.literal(404)]);
+const emptyForm = z.union([z.null(), z.literal('absent'), z.literal('object'), z.literal(204), z.literal(404)]);
 
-export type EmptySpelling = z.output<typeof spelling>;
+export type EmptyForm = z.output<typeof emptyForm>;
 
 /** Settings of a resource for how its records are found in a response and identified. */
 export const recordFields = {
@@ -55,7 +55,7 @@ export const recordFields = {
     'Path of the records in a page; empty if the body is the array. `[*]` is each element, `*` each value of a map.',
     ['data', 'posts[0].items', 'rows[*].doc', 'query.pages.*', '"odata.value"'],
   ),
-  empty: documented(z.array(spelling).default([]))(
+  empty: documented(z.array(emptyForm).default([]))(
     'What means an empty list: `null`, `object` (an empty one), `absent` (nothing at `records`), `204`, `404`. A total of 0 needs no setting.',
     [[null], ['absent', 204], [404]],
   ),
@@ -232,12 +232,12 @@ interface Hiding {
 /** Excludes and hashes fields of a record, before it is compared or stored. */
 export interface RecordMask {
   (record: SourceRecord): SourceRecord;
-  /** Identifies the mask without revealing its key. With another mark, the same record results in another row. */
+  /** Identifies the mask without revealing its key. If the mark changes, all rows must be rewritten. */
   readonly mark: string;
 }
 
 /** Returns the mask until the hash key is known: null if nothing is hidden, else one that throws for every record. */
-export function unsetMask({ fields }: { fields: Readonly<Record<string, FieldSettings>> }): RecordMask | null {
+export function pendingMask({ fields }: { fields: Readonly<Record<string, FieldSettings>> }): RecordMask | null {
   const isHiding = Object.values(fields).some(({ exclude, hash }) => exclude || hash);
   return isHiding ? Object.assign(refuse, { mark: '' }) : null;
 }

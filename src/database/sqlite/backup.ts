@@ -87,9 +87,11 @@ function refuseTarget(to: string, files: SourceFiles): void {
   const refused = (why: string, hint: string): ConfigError =>
     new ConfigError('backup_refused', `${to}: ${why}`, { hint });
   const folder = path.dirname(to);
-  if (!existsSync(folder)) throw refused(`there is no folder ${folder}`, 'make it');
+  if (!existsSync(folder)) throw refused(`there is no folder ${folder}`, 'create the folder first');
   const isOwn = Object.values(files).some((file) => path.resolve(file) === path.resolve(to));
-  if (isOwn || (existsSync(to) && !isBackup(to))) throw refused('it is there, and is no backup', 'name another file');
+  if (isOwn || (existsSync(to) && !isBackup(to))) {
+    throw refused('a file with this name exists and is not a backup', 'name another file');
+  }
 }
 
 function isBackup(file: string): boolean {
@@ -207,7 +209,7 @@ const originSchema = z.object({
 
 const DAMAGED = /^SQLITE_(?:CORRUPT|NOTADB)/;
 
-/** The end of the name of a file that is to replace another one. */
+/** Suffix of a restored file until it replaces the old one. */
 export const RESTORED = '.restored';
 
 /**
@@ -226,19 +228,26 @@ export async function restore(
   try {
     removeFiles(restored);
     mkdirSync(path.dirname(files.warehouse), { recursive: true });
+    // 1. Unpack the backup next to the old files.
     const { takenAt, processed } = await unpack(files, restored, request);
+    // 2. Lock the old files.
     const warehouse = lockExclusively(files.warehouse, locked);
     const inbox = lockExclusively(files.inbox, locked);
+    // 3. Make deliveries wait again in the old inbox, or use the inbox of the backup.
+    // Null if the old inbox is missing or damaged, else how many deliveries wait again.
     const deliveries = inbox === null ? null : processAgain(inbox, processed);
     if (deliveries !== null) removeFiles({ inbox: restored.inbox });
+    // 4. Carry over the erasures.
     const forgotten = await carryForgotten(warehouse, restored, request, openWarehouse);
     request.signal.throwIfAborted();
     const hasNoInbox = inbox === null && !existsSync(restored.inbox);
+    // 5. Commit the old inbox, and rename the restored files.
     if (deliveries !== null) inbox?.exec('COMMIT');
     for (const part of ['inbox', 'warehouse'] as const) {
       if (existsSync(restored[part])) renameSync(restored[part], files[part]);
       syncFolder(files[part]);
     }
+    // Deliveries: 0 without any inbox; null if the restored inbox replaced a missing or damaged one.
     return { takenAt, forgotten, deliveries: hasNoInbox ? 0 : deliveries };
   } catch (error) {
     throw databaseError(error, files.warehouse);
@@ -280,7 +289,7 @@ async function unpack(
       if (hasInbox) inbox.db.transaction(copy)();
       await inbox.close();
     }
-    const processed = hasInbox ? (db.prepare<[], string>(PROCESSED).pluck().get() ?? '[]') : '[]';
+    const processed = hasInbox ? (db.prepare<[], string>(DELIVERIES_DONE_AT_BACKUP).pluck().get() ?? '[]') : '[]';
     // Free pages keep nothing of the dropped tables.
     db.pragma('secure_delete = ON');
     db.exec(`DROP TABLE ${ORIGIN_TABLE}; DROP TABLE IF EXISTS ${DELIVERIES_TABLE}; ${FREE_LEASES}`);
@@ -294,8 +303,11 @@ async function unpack(
 
 const FREE_LEASES = `UPDATE _sync_leases SET expires_at = '1970-01-01 00:00:00'`;
 
-const PROCESSED = `SELECT json_group_array(json_array(delivery_id, events)) FROM ${DELIVERIES_TABLE} WHERE state <> 'waiting'`;
-/** The restored warehouse lacks what they brought. Erased deliveries are empty. */
+const DELIVERIES_DONE_AT_BACKUP = `SELECT json_group_array(json_array(delivery_id, events)) FROM ${DELIVERIES_TABLE} WHERE state <> 'waiting'`;
+/**
+ * Makes deliveries wait again that were processed after the backup: the restored warehouse lacks their changes. Erased
+ * deliveries have the size 0.
+ */
 const PROCESS_AGAIN = `UPDATE _sync_deliveries
   SET state = 'waiting', attempts = 0, due_at = NULL, finished_at = NULL, reason = NULL
   WHERE state NOT IN ('waiting', 'ignored') AND size > 0 AND (delivery_id, events) NOT IN
@@ -318,7 +330,7 @@ function processAgain(inbox: Database.Database, processed: string): number | nul
 function verifyBackup(db: Database.Database, from: string, source: string): z.output<typeof originSchema> {
   if (!hasTable(db, ORIGIN_TABLE)) throw invalid(from, 'it is no backup of content-sync');
   const { data: origin } = originSchema.safeParse(db.prepare(`SELECT * FROM ${ORIGIN_TABLE}`).get());
-  if (origin === undefined) throw invalid(from, 'it does not say what it is');
+  if (origin === undefined) throw invalid(from, 'its origin record is missing or damaged');
   if (origin.format > BACKUP_FORMAT) {
     throw new ConfigError('backup_newer', `${from} was written by a newer content-sync (${origin.content_sync})`, {
       hint: 'restore it with that version',
@@ -380,7 +392,10 @@ function inUse(file: string, cause?: unknown): SyncError {
   });
 }
 
-/** Runs before the files are replaced, so that erased records are never restored without the request to erase them again. */
+/**
+ * Runs before the files are replaced, so that erased records are never restored without the request to erase them again.
+ * Returns the number of restored records to erase again; null if the old warehouse is missing or damaged.
+ */
 async function carryForgotten(
   db: Database.Database | null,
   restored: SourceFiles,

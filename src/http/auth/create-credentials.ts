@@ -1,10 +1,9 @@
 /** Creates the credential of a source for each auth scheme, and sends requests for tokens within the rate limits. */
 import {
-  authPlan,
-  type AuthPlan,
   type AuthSettings,
-  type PlanOf,
+  matchSecrets,
   type SchemeType,
+  type SchemeWithSecrets,
   secretsOf,
 } from '../../config/profile/auth.ts';
 import type { Profile } from '../../config/profile/profile.ts';
@@ -50,7 +49,11 @@ interface CredentialSource extends ConfiguredAuth {
 
 /** Creates the credential of each scheme. */
 const CREATORS: {
-  readonly [T in SchemeType]: (plan: PlanOf<T>, source: CredentialSource, keepSecret: KeepSecret) => Credentials;
+  readonly [T in SchemeType]: (
+    plan: SchemeWithSecrets<T>,
+    source: CredentialSource,
+    keepSecret: KeepSecret,
+  ) => Credentials;
 } = {
   none: () => fixedCredentials(NO_CREDENTIAL),
   api_key: ({ scheme, secrets }) => fixedCredentials(putInto(scheme, secrets.key)),
@@ -67,7 +70,7 @@ const CREATORS: {
 
 /** Creates the credential from the secrets of the settings, by the scheme of the profile. Throws `ConfigError`. */
 export function createCredentials(source: CredentialSource, keepSecret: KeepSecret): Credentials {
-  const plan = authPlan(source.profile.auth, source.auth);
+  const plan = matchSecrets(source.profile.auth, source.auth);
   if (plan === null) {
     throw new ConfigError('config_invalid', `the profile has no auth of the type ${source.auth.type}`, {
       hint: 'Set auth in the profile, or type under auth in the settings.',
@@ -79,7 +82,7 @@ export function createCredentials(source: CredentialSource, keepSecret: KeepSecr
 
 function createByType<T extends SchemeType>(
   type: T,
-  plan: PlanOf<T>,
+  plan: SchemeWithSecrets<T>,
   source: CredentialSource,
   keepSecret: KeepSecret,
 ): Credentials {
@@ -88,7 +91,7 @@ function createByType<T extends SchemeType>(
 
 /** Returns the origin of the token endpoint; null if it is the origin of the service. */
 export function otherTokenOrigin({ profile, auth, baseUrl }: ConfiguredAuth & { baseUrl: URL }): string | null {
-  const plan = authPlan(profile.auth, auth);
+  const plan = matchSecrets(profile.auth, auth);
   const address = plan === null ? null : tokenAddress(plan);
   const origin = address === null ? baseUrl.origin : tokenUrl(address, baseUrl).origin;
   return origin === baseUrl.origin ? null : origin;
@@ -96,71 +99,87 @@ export function otherTokenOrigin({ profile, auth, baseUrl }: ConfiguredAuth & { 
 
 /** True if each token may come with a new refresh token, which must be stored. */
 export function keepsRefreshToken({ profile, auth }: ConfiguredAuth): boolean {
-  const plan = authPlan(profile.auth, auth);
+  const plan = matchSecrets(profile.auth, auth);
   return plan?.scheme.type === 'oauth' && plan.scheme.grant === 'refresh_token';
 }
 
-/** A new refresh token must arrive before another process may take over the request. */
-const REPLACED_WITHIN_MS = CLAIM_MS * 0.7;
+/**
+ * Timeout of a request that replaces the refresh token: 70 % of the claim. The new token must arrive before another
+ * process may take over the request.
+ */
+const REFRESH_TIMEOUT_MS = CLAIM_MS * 0.7;
 
-/** Requests a token from the service; `refreshToken` is null without a store. */
-type RequestIssued = (occasion: TokenOccasion | { lane: Lane; refreshToken: null }) => Promise<IssuedToken>;
+/** Requests a token from the service. Without a token store there is no occasion, only a lane and no refresh token. */
+type RequestToken = (occasion: TokenOccasion | { lane: Lane; refreshToken: null }) => Promise<IssuedToken>;
 
-function oauthCredentials(plan: PlanOf<'oauth'>, source: CredentialSource, keepSecret: KeepSecret): Credentials {
+function oauthCredentials(
+  plan: SchemeWithSecrets<'oauth'>,
+  source: CredentialSource,
+  keepSecret: KeepSecret,
+): Credentials {
   const { scheme, secrets } = plan;
   const url = tokenUrl(tokenAddress(plan) ?? '', source.baseUrl);
-  const isReplaced = scheme.grant === 'refresh_token';
-  if (isReplaced && source.tokens === undefined) {
+  const usesRefreshToken = scheme.grant === 'refresh_token';
+  if (usesRefreshToken && source.tokens === undefined) {
     throw new ConfigError('no_token_store', 'there is no place to keep the refresh tokens that the service gives', {
       hint: 'Name a warehouse that this user may write to: each new refresh token is kept there.',
     });
   }
   // Throws now if the key cannot sign.
   if (scheme.grant === 'jwt_bearer') assertionMint(plan, url);
-  const request: RequestIssued = async (occasion) => {
+  const request: RequestToken = async (occasion) => {
     const refreshToken = occasion.refreshToken ?? secrets.refresh_token ?? null;
     if (refreshToken !== null) keepSecret(refreshToken, true);
     const { lane } = occasion;
-    const isStillMine = isReplaced && 'isStillMine' in occasion ? occasion.isStillMine : undefined;
-    const within = isReplaced ? REPLACED_WITHIN_MS : undefined;
-    const send = (sent: WireRequest): Promise<WireAnswer> => sendForToken(source, sent, { lane, isStillMine, within });
+    const isStillMine = usesRefreshToken && 'isStillMine' in occasion ? occasion.isStillMine : undefined;
+    const timeoutMs = usesRefreshToken ? REFRESH_TIMEOUT_MS : undefined;
+    const send = (sent: WireRequest): Promise<WireAnswer> =>
+      sendForToken(source, sent, { lane, isStillMine, timeoutMs });
     const issued = await requestToken(plan, { url, refreshToken, now: source.clock.now(), send });
     if (issued.refreshToken !== undefined) keepSecret(issued.refreshToken, true);
     return issued;
   };
+  // The encryption key and the name of the stored token are derived from this secret. Without one, no token is stored.
   const secret = [secrets.refresh_token, secrets.client_secret, secrets.password, secrets.key].find(Boolean) ?? '';
-  const about = [url.href, secrets.client_id ?? null, secrets.scope ?? null];
-  const next = shareTokens(source, url.origin, secret, about, request);
-  return tokenCredentials({ clock: source.clock, carrier: scheme, keepSecret, request: next });
+  const identity = [url.href, secrets.client_id ?? null, secrets.scope ?? null];
+  const requestShared = withTokenStore(source, url.origin, secret, identity, request);
+  return tokenCredentials({ clock: source.clock, carrier: scheme, keepSecret, request: requestShared });
 }
 
-function sessionCredentials(plan: PlanOf<'session'>, source: CredentialSource, keepSecret: KeepSecret): Credentials {
+function sessionCredentials(
+  plan: SchemeWithSecrets<'session'>,
+  source: CredentialSource,
+  keepSecret: KeepSecret,
+): Credentials {
   const { scheme, secrets } = plan;
   const { clock } = source;
   const url = tokenUrl(scheme.login.path, source.baseUrl);
-  const request: RequestIssued = ({ lane }) =>
+  const request: RequestToken = ({ lane }) =>
     logIn(plan, { url, now: clock.now(), send: (sent) => sendForToken(source, sent, { lane }) });
   const { username = null, password, key } = secrets;
   const [, cookie] = /^cookie:(.+)$/.exec(scheme.token) ?? [];
   const carrier = { ...scheme, name: scheme.name ?? (scheme.in === 'cookie' ? cookie : undefined) };
-  const next = shareTokens(source, url.origin, password ?? key ?? '', [url.href, username], request);
-  return tokenCredentials({ clock, carrier, keepSecret, request: next });
+  const requestShared = withTokenStore(source, url.origin, password ?? key ?? '', [url.href, username], request);
+  return tokenCredentials({ clock, carrier, keepSecret, request: requestShared });
 }
 
-/** Gets tokens from the store if there is one, else from the service. Each `about` has a token of its own. */
-function shareTokens(
+/**
+ * Gets tokens from the store if there is one, else from the service. Tokens are stored per `identity`: endpoint, client
+ * and scope (or user).
+ */
+function withTokenStore(
   { tokens, clock }: CredentialSource,
   origin: string,
   secret: string,
-  about: readonly (string | null)[],
-  request: RequestIssued,
+  identity: readonly (string | null)[],
+  request: RequestToken,
 ): (lane: Lane) => Promise<IssuedToken> {
   if (tokens === undefined || secret === '') return (lane) => request({ lane, refreshToken: null });
-  return sharedToken({ store: tokens, seal: tokenSeal(origin, secret, about), clock, request });
+  return sharedToken({ store: tokens, seal: tokenSeal(origin, secret, identity), clock, request });
 }
 
 /** Returns the URL of the token endpoint, or its path below the base URL; null for a scheme without one. */
-function tokenAddress({ scheme, secrets }: AuthPlan): string | null {
+function tokenAddress({ scheme, secrets }: SchemeWithSecrets): string | null {
   if (scheme.type === 'session') return scheme.login.path;
   if (scheme.type !== 'oauth') return null;
   const configured = secrets.type === 'oauth' ? secrets.token_url : undefined;
@@ -172,7 +191,7 @@ function tokenUrl(address: string, baseUrl: URL): URL {
   const url = new URL(address.startsWith('/') ? baseUrl.pathname.replace(/\/$/, '') + address : address, baseUrl);
   if (baseUrl.protocol === 'https:' && url.protocol !== 'https:') {
     throw new ConfigError('insecure_token_url', 'token_url is not https: though base_url is', {
-      hint: 'The client secret must not go over an open line.',
+      hint: 'Use an https URL: the client secret would be sent unencrypted.',
     });
   }
   return url;
@@ -186,26 +205,29 @@ interface TokenSending {
   /** Called just before sending; returns false if another process has taken over. */
   isStillMine?: (() => Promise<boolean>) | undefined;
   /** Timeout in milliseconds; default: that of the profile. */
-  within?: number | undefined;
+  timeoutMs?: number | undefined;
 }
 
 /** Sends a token request within the rate limit of its origin. */
 async function sendForToken(
   { baseUrl, rateLimiter, tokenRateLimiter, exchange }: CredentialSource,
   request: WireRequest,
-  { lane, isStillMine, within }: TokenSending,
+  { lane, isStillMine, timeoutMs }: TokenSending,
 ): Promise<WireAnswer> {
   const send = async (): Promise<WireAnswer> => {
     if (isStillMine !== undefined && !(await isStillMine())) {
-      throw unavailable('another process asks for the token', 'Nothing is wrong: its token is used once it is there.');
+      throw unavailable(
+        'another process is requesting the token',
+        'No action needed: this process uses that token when it arrives.',
+      );
     }
     const hold = answerMemory.open();
-    const signal = within === undefined ? undefined : AbortSignal.timeout(within);
+    const signal = timeoutMs === undefined ? undefined : AbortSignal.timeout(timeoutMs);
     try {
       return await exchange({ ...request, maxBytes: MAX_TOKEN_BYTES, signal }, { count: () => undefined, hold });
     } catch (error) {
       if (signal?.aborted !== true) throw error;
-      const hint = 'Nothing can be read without one. See whether the token endpoint answers.';
+      const hint = 'Requests need a token. Check that the token endpoint responds.';
       throw unavailable(`${request.url.origin} gave no token in time`, hint);
     } finally {
       hold.release();

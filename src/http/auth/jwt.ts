@@ -1,6 +1,6 @@
 /** Creates JWTs: as the credential of a source (`jwtCredentials`), and for OAuth assertions (`jwtMint`). */
 import { createHmac, createPrivateKey, type KeyObject, sign as signWith } from 'node:crypto';
-import type { PlanOf, SchemeOf } from '../../config/profile/auth.ts';
+import type { SchemeOf, SchemeWithSecrets } from '../../config/profile/auth.ts';
 import { fillTemplate, type TemplateValues } from '../../config/profile/basic-fields.ts';
 import type { Clock } from '../../model/clock.ts';
 import { ConfigError, messageOf } from '../../model/errors.ts';
@@ -10,7 +10,11 @@ import { type Credentials, type KeepSecret, tokenCredentials } from './credentia
 const USED_FRACTION = 0.8;
 
 /** Creates a credential that is a JWT signed with the key of the settings. Throws `ConfigError` for an unusable key. */
-export function jwtCredentials({ scheme, secrets }: PlanOf<'jwt'>, clock: Clock, keepSecret: KeepSecret): Credentials {
+export function jwtCredentials(
+  { scheme, secrets }: SchemeWithSecrets<'jwt'>,
+  clock: Clock,
+  keepSecret: KeepSecret,
+): Credentials {
   const { id, secret } =
     scheme.key_format === 'id:secret' ? splitKey(secrets.key) : { id: secrets.key_id ?? null, secret: secrets.key };
   const values = { key_id: id, client_id: null, username: secrets.username ?? null, scope: null, token_url: null };

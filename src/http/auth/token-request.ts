@@ -11,7 +11,7 @@ import {
   ResponseBodyError,
   WWWAuthenticateChallengeError,
 } from 'oauth4webapi';
-import type { Grant as GrantName, PlanOf, SchemeOf } from '../../config/profile/auth.ts';
+import type { Grant as GrantName, SchemeOf, SchemeWithSecrets } from '../../config/profile/auth.ts';
 import { fillTemplate, type TemplatePlace, type TemplateValues } from '../../config/profile/basic-fields.ts';
 import { messageOf, SyncError } from '../../model/errors.ts';
 import type { JsonValue } from '../../model/json.ts';
@@ -165,7 +165,7 @@ function named(url: URL): string {
   return `POST ${url.origin}${snippet(url.pathname)}`;
 }
 
-type OauthPlan = PlanOf<'oauth'>;
+type OauthPlan = SchemeWithSecrets<'oauth'>;
 
 /** A grant: its `grant_type`, and its parameters besides scope. */
 interface TokenGrant {
@@ -217,7 +217,7 @@ const ALLOWED: Readonly<Record<SessionScheme['in'], RegExp>> = {
 
 /** Logs in and returns the session token. Throws `SyncError` as `requestToken` does. `now` is epoch milliseconds. */
 export async function logIn(
-  { scheme, secrets }: PlanOf<'session'>,
+  { scheme, secrets }: SchemeWithSecrets<'session'>,
   { url, now, send }: { url: URL; now: number; send: (request: WireRequest) => Promise<WireAnswer> },
 ): Promise<IssuedToken> {
   const { username = null, password = null, key = null } = secrets;

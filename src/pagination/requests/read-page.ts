@@ -1,7 +1,6 @@
-// Requests a page, classifies refusals (expired, past the end, too large), and reads the records of a response.
 import { declaredEnd, type PageProfile } from '../../config/profile/page-style.ts';
 import type { ResourceProfile } from '../../config/profile/profile.ts';
-import type { EmptySpelling } from '../../config/profile/record-fields.ts';
+import type { EmptyForm } from '../../config/profile/record-fields.ts';
 import type { AnswerRule } from '../../config/profile/request-fields.ts';
 import type { AnswerHold } from '../../http/body/answer-memory.ts';
 import type { ApiAnswer, ApiClient, ApiRequest, RequestMeter } from '../../http/client.ts';
@@ -15,14 +14,9 @@ import { pageKeys } from '../guards/key-set.ts';
 import { requestAt, type RequestParts } from '../page-styles/listing-request.ts';
 import { isSamePosition, type PagePosition, sentTexts } from '../page-styles/page-position.ts';
 import { pageError, type PageFault } from '../page.ts';
-import {
-  countAt,
-  countIn,
-  describeBody,
-  describeValue,
-  type UndeclaredSignals,
-  undeclaredSignals,
-} from './listing-signals.ts';
+import { countAt, countIn, describeBody, describeValue, type UndeclaredSignals, undeclaredSignals } from './listing-signals.ts';
+
+// Requests a page, classifies refusals (expired, past the end, too large), and reads the records of a response.
 
 /** How all pages of a scan are requested. */
 export interface RequestOptions {
@@ -107,7 +101,7 @@ export function pageRequester(options: RequestOptions, parts: RequestParts, firs
 /** True for a response without a JSON list that says, by the profile, that nothing is listed. */
 export function saysNothing(
   { status, json }: { status: number; json: JsonValue | undefined },
-  empty: readonly EmptySpelling[] = [],
+  empty: readonly EmptyForm[] = [],
   isFirst = false,
 ): boolean {
   if (status === 204) return empty.includes(204);
@@ -205,14 +199,14 @@ export function recordsOf(answer: ListingResponse, resource: RecordPlace & Recor
 export function listedRecords(answer: ListingResponse, place: RecordPlace): SourceRecord[] | null {
   const records = selectRecords(answer.bytes, answer.json, place.records, place.key_field);
   if (records !== null) return records;
-  const spelling = spellingIn(answer, place.records);
-  if (spelling === undefined) return null;
-  const isNothing = place.empty?.includes(spelling) || isZeroTotal(answer, place.records, place.page);
+  const emptyForm = emptyFormIn(answer, place.records);
+  if (emptyForm === undefined) return null;
+  const isNothing = place.empty?.includes(emptyForm) || isZeroTotal(answer, place.records, place.page);
   return isNothing ? [] : null;
 }
 
 /** How a response without a list may say that nothing is listed; undefined if something else is there. */
-function spellingIn({ json, status }: ListingResponse, path: string): EmptySpelling | undefined {
+function emptyFormIn({ json, status }: ListingResponse, path: string): EmptyForm | undefined {
   if (status === 204 || status === 404) return status;
   let found: JsonValue | undefined = json;
   for (const step of json === null ? [] : stepsOf(path)) {
@@ -267,8 +261,8 @@ function noRecords(answer: ApiAnswer, path: string): PageFault {
 
 /** Names the setting by which such a response lists nothing. */
 export function emptyHint(answer: ListingResponse, path: string): string {
-  const spelling = spellingIn(answer, path);
-  return spelling === undefined ? '' : ` If this means that nothing is listed, set empty: [${spelling}].`;
+  const emptyForm = emptyFormIn(answer, path);
+  return emptyForm === undefined ? '' : ` If this means that nothing is listed, set empty: [${emptyForm}].`;
 }
 
 function placeHint(json: JsonValue): string {

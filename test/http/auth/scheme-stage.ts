@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { newMeter, type AttemptEvent } from '../../../src/http/client.ts';
-import { authSchema, type AuthSettings } from '../../../src/config/profile/auth.ts';
+import { authSecretsSchema, type AuthSettings } from '../../../src/config/profile/auth.ts';
 import { HandClock } from '../../support/hand-clock.ts';
 import { clientFor, json, PAGE, serve, testProfile } from '../stage.ts';
 
@@ -14,7 +14,7 @@ export async function stage(
   const secretTexts: string[] = [];
   const events: AttemptEvent[] = [];
   const clock = new HandClock();
-  const auth: AuthSettings = authSchema.parse(secrets);
+  const auth: AuthSettings = authSecretsSchema.parse(secrets);
   const profile = testProfile({ http: { attempts: 1 }, ...(scheme === undefined ? {} : { auth: scheme }) });
   const client = clientFor(service.origin, {
     profile,
