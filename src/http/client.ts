@@ -135,7 +135,7 @@ export interface AnswerAge {
   /** Milliseconds for which the cache keeps it; null if no header says so. */
   lifetimeMs: number | null;
   /** True if the response states its age. An age of 0 means just fetched, or cached for less than a second. */
-  isTold: boolean;
+  isStated: boolean;
 }
 
 /** `Age` counts whole seconds, so a response may be almost one second older than it states. */
@@ -144,13 +144,13 @@ export const AGE_STEP_MS = 1_000;
 /** Reads the age by `Age`, and the lifetime in a cache by `Cache-Control` (RFC 9111). */
 export function readAnswerAge(headers: Readonly<Record<string, string | string[] | undefined>>): AnswerAge {
   const age = toSeconds(firstValue(headers['age']));
-  if (age === null) return { ageMs: 0, lifetimeMs: null, isTold: false };
+  if (age === null) return { ageMs: 0, lifetimeMs: null, isStated: false };
   const cacheControl = firstValue(headers['cache-control']);
   const lifetime = directive(cacheControl, 's-maxage') ?? directive(cacheControl, 'max-age');
   return {
     ageMs: age === 0 ? 0 : age * 1_000 + AGE_STEP_MS,
     lifetimeMs: lifetime === null ? null : lifetime * 1_000,
-    isTold: true,
+    isStated: true,
   };
 }
 

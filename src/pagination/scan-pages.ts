@@ -131,7 +131,7 @@ function openScan(options: ScanOptions) {
   });
   const { oldest = Infinity, formerEndedAt = null } = options;
   const pause = (ms: number): Promise<void> => clock.sleep(ms, signal);
-  const ages = new PageAges({ startedAt: clock.now(), formerEndedAt, oldest, pause });
+  const ages = new PageAges({ startedAt: clock.now(), formerEndedAt, maxAgeMs: oldest, pause });
   // A scan that is resumed after its first page was led there by a page that named the next one.
   const fullPageSize = options.fullPageSize ?? (isResumed ? resource.page.size : 0);
   const reader = new PageReader({ ...listed, prefetch, state, ages, signal, fullPageSize });

@@ -12,22 +12,26 @@ interface AgeLimits {
   startedAt: number;
   /** End of the scan that this one is compared with; null if this is the first. */
   formerEndedAt: number | null;
-  /** The max age of a page in any listing. */
-  oldest: number;
+  /** An older page makes the scan doubtful in any listing. */
+  maxAgeMs: number;
   pause: (ms: number) => Promise<void>;
 }
 
+const CACHE_HINT =
+  'have the cache let the requests of content-sync through; if it is emptied whenever something changes, accept: [cache] in the profile';
+
 /**
- * Detects pages that a cache has served. Two consecutive numbered pages do not show whether records moved between them
- * if one was cached before the scan, nor does a page that is read again from the cache. In any listing, a page older
- * than the look-back may hide changes that the filter no longer lists.
+ * Collects the `Age` of each page and decides whether the scan is doubtful.
+ * 1. To see whether records moved between two numbered pages, both must show the listing during this scan: a page that
+ *    was cached before it proves nothing.
+ * 2. In any listing, a page older than `maxAgeMs` may hide changes that the next incremental scan no longer requests.
  */
 export class PageAges {
   readonly #limits: AgeLimits;
   #hasCache = false;
-  #isLastFromBefore = false;
+  #previousMayPredate = false;
   #isDoubted = false;
-  #oldestMs = 0;
+  #maxSeenAgeMs = 0;
   /** The longest lifetime of a page in the cache; null if a cached page states none. */
   #lifetimeMs: number | null = 0;
 
@@ -37,18 +41,18 @@ export class PageAges {
 
   /** Adds a page. `isBoundary`: records may have moved unnoticed between the page before and this one. */
   admit(answer: AgedResponse, isBoundary: boolean): void {
-    const isFromBefore = this.#isFromBefore(answer);
-    if (isBoundary && (isFromBefore || this.#isLastFromBefore)) this.#isDoubted = true;
-    if (answer.age.ageMs > this.#limits.oldest) this.#isDoubted = true;
-    this.#isLastFromBefore = isFromBefore;
+    const mayPredateScan = this.#mayPredateScan(answer);
+    if (isBoundary && (mayPredateScan || this.#previousMayPredate)) this.#isDoubted = true;
+    if (answer.age.ageMs > this.#limits.maxAgeMs) this.#isDoubted = true;
+    this.#previousMayPredate = mayPredateScan;
     this.#note(answer);
   }
 
-  /** Reads a page again; and once more if its age was still 0, which does not show whether it was cached. */
+  /** Reads a page again; and once more if its age was still 0: `Age` is rounded down, so it may have come from a cache. */
   async readAgain<T extends { answer: AgedResponse }>(read: () => Promise<T>): Promise<T> {
     const again = await read();
-    const { isTold, ageMs } = again.answer.age;
-    if (isTold && ageMs === 0) {
+    const { isStated, ageMs } = again.answer.age;
+    if (isStated && ageMs === 0) {
       await this.#limits.pause(AGE_STEP_MS);
       return this.#admitAgain(await read());
     }
@@ -64,37 +68,36 @@ export class PageAges {
   /** See `ScanEnd`: the longest lifetime in the cache, or one step of `Age`, after which a cached page would show its age. */
   get cacheWaitMs(): number | null {
     if (!this.#hasCache) return 0;
-    if (this.#oldestMs === 0 && !this.#isDoubted) return AGE_STEP_MS;
+    if (this.#maxSeenAgeMs === 0 && !this.#isDoubted) return AGE_STEP_MS;
     return this.#lifetimeMs || null;
   }
 
   doubts(): Doubt[] {
     if (!this.#isDoubted) return [];
-    const seconds = Math.max(1, Math.ceil(this.#oldestMs / 1_000));
+    const seconds = Math.max(1, Math.ceil(this.#maxSeenAgeMs / 1_000));
     const message = `pages came out of a cache in front of the service, up to ${seconds} s old, and do not show one moment`;
-    return [{ code: 'cached', message, hint }];
+    return [{ code: 'cached', message, hint: CACHE_HINT }];
   }
 
   /** True if the page may show the listing before this scan began, or before the former scan ended. */
-  #isFromBefore({ requestedAt, age: { ageMs, isTold } }: AgedResponse): boolean {
+  #mayPredateScan({ requestedAt, age: { ageMs, isStated } }: AgedResponse): boolean {
     const { startedAt, formerEndedAt } = this.#limits;
-    if (!isTold) return false;
+    if (!isStated) return false;
     if (formerEndedAt === null) return ageMs > 0 && requestedAt < startedAt;
+    // `Age` counts whole seconds and is rounded down: a page of age 0 may be almost one second old.
     return requestedAt - (ageMs === 0 ? AGE_STEP_MS : 0) < formerEndedAt;
   }
 
-  #note({ age: { ageMs, lifetimeMs, isTold } }: AgedResponse): void {
-    if (!isTold) return;
+  #note({ age: { ageMs, lifetimeMs, isStated } }: AgedResponse): void {
+    if (!isStated) return;
     this.#hasCache = true;
-    this.#oldestMs = Math.max(this.#oldestMs, ageMs);
+    this.#maxSeenAgeMs = Math.max(this.#maxSeenAgeMs, ageMs);
     if (lifetimeMs !== null && this.#lifetimeMs !== null) this.#lifetimeMs = Math.max(this.#lifetimeMs, lifetimeMs);
     else if (ageMs > 0) this.#lifetimeMs = null;
   }
 }
 
+/** The longer of two lifetimes; null (unknown) wins. */
 export function longerLifetime(a: number | null, b: number | null): number | null {
   return a === null || b === null ? null : Math.max(a, b);
 }
-
-const hint =
-  'have the cache let the requests of content-sync through; if it is emptied whenever something changes, accept: [cache] in the profile';

@@ -30,7 +30,7 @@ export interface ListingParts {
   acceptsEnd: boolean;
 }
 
-/** Why the listing is known to have ended, or the fault that no response shows it. */
+/** `proof` says why the listing is known to have ended; without a proof, `fault` says what is missing. */
 export interface VerifiedEnd {
   proof: EndProof | null;
   fault: PageFault | null;
@@ -41,13 +41,18 @@ interface LastPage {
   read: ReadPage;
   step: Exclude<NextStep, { next: PagePosition }>;
   distinct: number | null;
-  /** Records on the largest page that named a next one, or was verified to be the last by a smaller one. */
+  /** Records on the largest page that is known to be full: it named a next page, or a smaller one did in its place. */
   fullPageSize: number;
 }
 
 /**
- * Verifies that a listing ends with this page. If the service merely names no next page, a smaller page is requested,
- * after which there must be one. Throws if the response says that more records exist than were received.
+ * Verifies that a listing ends with this page:
+ * 1. If keyset pages may skip records that share a value, only a reached total is accepted.
+ * 2. An empty page is the end. So is a page that reaches the total, or that the page style recognises as the last one,
+ *    unless the response says that more follows.
+ * 3. Otherwise requests the same page with one record less. If that names a next page, the service would have named one
+ *    here too: this is the end.
+ * 4. Otherwise the end is unverified. Throws if more records are likely, unless the profile accepts an unverified end.
  */
 export async function verifyEnd(
   listing: ListingParts,
@@ -56,9 +61,9 @@ export async function verifyEnd(
   const { read, step, distinct, fullPageSize } = last;
   const verified = (proof: EndProof) => ({ proof, fault: null, fullPageSize });
   const hasAll = read.total !== null && distinct !== null && distinct >= read.total;
-  const ties = tieFault(listing.resource);
+  const ties = faultOfTies(listing.resource);
   if (ties !== null) return hasAll ? verified('total') : { proof: null, fault: ties, fullPageSize };
-  // A page past the last one may name a next one for ever.
+  // An empty page is the end even if it names a next page: some services always name one.
   if (read.records.length === 0) return verified(step.end ?? 'empty');
   const { more } = read.signals;
   if (step.end !== null || hasAll) {
@@ -67,12 +72,12 @@ export async function verifyEnd(
     return { proof: null, fault: missingFault(where, UNNAMED), fullPageSize };
   }
   const result = more === null ? await requestSmallerPage(listing, read) : 'names_none';
-  // The service names a next page after fewer records, so it has none after these.
+  // The service names a next page after the smaller page, so it would have named one after this page too.
   if (result === 'names_next')
     return { ...verified('signal'), fullPageSize: Math.max(fullPageSize, read.records.length) };
   const hint = more === null ? step.fault.hint : `The response says at ${more}. ${step.fault.hint}`;
   const fault = { ...step.fault, hint };
-  const mayGoOn = result === 'names_none' || isFull(read, listing.resource.page, fullPageSize);
+  const mayGoOn = result === 'names_none' || mayHaveMore(read, listing.resource.page, fullPageSize);
   if (!listing.acceptsEnd && mayGoOn) throw pageError(fault, read.request);
   return { proof: null, fault, fullPageSize };
 }
@@ -80,7 +85,7 @@ export async function verifyEnd(
 const UNNAMED = 'If that is where the service tells of more pages, name it in the page section of the profile.';
 
 /** The fault of pages that begin after a value which several records may share; null for any others. */
-function tieFault({ page, id, partition }: ReadableResource): PageFault | null {
+function faultOfTies({ page, id, partition }: ReadableResource): PageFault | null {
   if (page.style !== 'keyset') return null;
   // The partition field is the same in all records of one listing.
   const others = [id].flat().filter((field) => field !== partition?.field);
@@ -91,8 +96,11 @@ function tieFault({ page, id, partition }: ReadableResource): PageFault | null {
   );
 }
 
-/** True if more records are likely: the page is full, or the service reports a larger total. */
-function isFull({ records, total }: ReadPage, page: ReadableResource['page'], fullPageSize: number): boolean {
+/**
+ * True if more records are likely: the page is full, or there is a total. Only called if the total is unknown or not
+ * known to be reached, so any total means that records may be missing.
+ */
+function mayHaveMore({ records, total }: ReadPage, page: ReadableResource['page'], fullPageSize: number): boolean {
   const received = records.length;
   return (
     total !== null ||
@@ -113,6 +121,7 @@ async function requestSmallerPage(
   const smaller = withPlaces(read.request, { [param]: wanted });
   const cut = await readUnlessRefused(requestPage, smaller, resource);
   if (cut === null || cut.records.length !== wanted) return 'unknown';
+  // Without totals, so that only a next link can say that more follows.
   const step = stepAfter(
     listing,
     { ...cut, total: null, pages: null },
@@ -164,15 +173,20 @@ interface PastEndPage {
 }
 
 /**
- * Verifies that a listing ends before a page past its end. A refusal or a repetition alone may be a limit of the
- * service; after a page shorter than the others, or cut the same way by another page size, it is the end.
+ * Verifies that a listing ends before a page that looks past its end. A refusal or a repetition alone may be a limit of
+ * the service. It is the end in these cases:
+ * 1. The scan has reached the total.
+ * 2. The profile declares this response, with its body, as the end.
+ * 3. In a numbered listing, the last page is shorter than the largest one, or than the requested size if it is the only
+ *    page and the profile declares the status.
+ * 4. In a numbered listing, requested with another page size, the records end with a short page after the same records.
  */
 export async function verifyPastEnd(listing: ListingParts, past: PastEndPage): Promise<VerifiedEnd> {
   const { sign, last, fullPageSize, isComplete } = past;
   const { style, resource } = listing;
   const { page } = resource;
   if (isComplete) return { proof: 'total', fault: null };
-  const ties = tieFault(resource);
+  const ties = faultOfTies(resource);
   if (ties !== null) return { proof: null, fault: ties };
   if (sign === 'status' && declaredEnd(page).body !== null) return { proof: 'status', fault: null };
   const count = last.records.length;
@@ -180,7 +194,7 @@ export async function verifyPastEnd(listing: ListingParts, past: PastEndPage): P
   if (sign === 'refused') return { proof: null, fault: UNVERIFIED.refused };
   const isOnly = past.received === count;
   const isOneShort = sign === 'status' && isOnly && page.size_param !== null && count < page.size;
-  const isShort = style.positions !== null && (isOneShort || (await isShortBySize(listing, past)));
+  const isShort = style.positions !== null && (isOneShort || (await endsShortAtOtherSize(listing, past)));
   return isShort ? { proof: 'short', fault: null } : { proof: null, fault: UNVERIFIED[sign] };
 }
 
@@ -188,7 +202,10 @@ export async function verifyPastEnd(listing: ListingParts, past: PastEndPage): P
 const MAX_SIZES = 3;
 
 /** If another page size does not divide the number of records so far, the listing must end with a short page. */
-async function isShortBySize({ resource, style, requestPage }: ListingParts, past: PastEndPage): Promise<boolean> {
+async function endsShortAtOtherSize(
+  { resource, style, requestPage }: ListingParts,
+  past: PastEndPage,
+): Promise<boolean> {
   const { last, received, fullPageSize } = past;
   if (received === null) return false;
   const sizes = Array.from({ length: MAX_SIZES }, (_, less) => fullPageSize - 1 - less);
@@ -232,9 +249,12 @@ interface SelfLink {
 }
 
 /**
- * Decides what follows a page that names itself as the next one. It is the end if the page is empty or shorter than one
- * that named a next page, or if the profile declares it. Its records must be new: if the service does not know the
- * cursor's parameter, each page is the first one. A service may return any cursor, so a first page must be short.
+ * Decides what follows a page that names itself as the next one:
+ * 1. An empty page is the end.
+ * 2. A page with new records that is shorter than a page that named another one is the end. If the records are not new,
+ *    the service may ignore the cursor's parameter and return the first page each time.
+ * 3. If the profile declares an unchanged cursor as the end, a later page with new records is the end, and a first page
+ *    if it has one record although more were requested.
  */
 export function stepFromSelfLink(step: NextStep, { page, read, before, fullPageSize }: SelfLink): NextStep {
   if (!('next' in step) || !isSamePosition(step.next, read.request)) return step;
@@ -273,13 +293,13 @@ interface NumberingCheck {
   ifRefused?: Doubt | null;
 }
 
-/** Services answer page 0 with errors of their own, or deny access to it: neither is a page. */
-const NO_PAGE: AnswerRule = { status: [403, 500], body: null };
+/** Statuses with which services refuse a page that does not exist, such as page 0. */
+const IGNORED_STATUSES: AnswerRule = { status: [403, 500], body: null };
 /** More records than may have been deleted since the listing ended. */
 const LAST_RECORDS = 3;
 /** Max counts of search engines, and of services built on them. */
 const USUAL_MAX = /^[125]0{3,}$/;
-/** Smaller pages do not overlap: it would cost more than one request in twenty. */
+/** Pages smaller than this are requested without overlap, which would cost more than 5 % more requests. */
 export const MIN_OVERLAPPING_PAGE = 20;
 
 /**
@@ -297,7 +317,11 @@ export async function verifyNumbering(last: ScannedPage, listing: NumberedListin
   const doubt = isRefused ? maxTotalDoubt(state.lastTotal) : null;
   if (doubt !== null) return doubt;
   for (const { at, findFault, ifRefused = null } of numberingChecks(listing, style.positions, last)) {
-    const page = await readUnlessRefused((position) => requestPage(position, { skips: NO_PAGE }), at, resource);
+    const page = await readUnlessRefused(
+      (position) => requestPage(position, { skips: IGNORED_STATUSES }),
+      at,
+      resource,
+    );
     if (page === null && ifRefused !== null) return ifRefused;
     const fault = page === null ? null : await findFault(page, state.countNew(page.keys));
     if (fault !== null) throw pageError(fault, at);
@@ -327,7 +351,7 @@ function numberingChecks(
     return [{ at: next, findFault: afterTotal(state), ifRefused: maxTotalDoubt(state.lastTotal) }];
   }
   const before = end?.proof === 'pages' ? null : positions.beforeFirst(first);
-  // Pages that overlap with the one before show by that where they begin.
+  // Overlapping pages need no check: the shared record proves the offset.
   const needsCheck = fullPageSize < MIN_OVERLAPPING_PAGE && state.distinct !== 0;
   const sooner = needsCheck ? positions.earlier(position, LAST_RECORDS) : null;
   const isElsewhere = sooner !== null && !isSamePosition(sooner, first);

@@ -1,3 +1,4 @@
+// Requests a page, classifies refusals (expired, past the end, too large), and reads the records of a response.
 import { declaredEnd, type PageProfile } from '../../config/profile/page-style.ts';
 import type { ResourceProfile } from '../../config/profile/profile.ts';
 import type { EmptyForm } from '../../config/profile/record-fields.ts';
@@ -14,9 +15,14 @@ import { pageKeys } from '../guards/key-set.ts';
 import { requestAt, type RequestParts } from '../page-styles/listing-request.ts';
 import { isSamePosition, type PagePosition, sentTexts } from '../page-styles/page-position.ts';
 import { pageError, type PageFault } from '../page.ts';
-import { countAt, countIn, describeBody, describeValue, type UndeclaredSignals, undeclaredSignals } from './listing-signals.ts';
-
-// Requests a page, classifies refusals (expired, past the end, too large), and reads the records of a response.
+import {
+  countAt,
+  countIn,
+  describeBody,
+  describeValue,
+  type UndeclaredSignals,
+  undeclaredSignals,
+} from './listing-signals.ts';
 
 /** How all pages of a scan are requested. */
 export interface RequestOptions {

@@ -1,4 +1,4 @@
-// Requests a page of a feed of changes, and reads its entries and its next cursor.
+// Feed of changes: builds its requests, reads the entries of a response, and computes the position after it.
 import { type CompiledQuery, sql } from 'kysely';
 import type { TemplateValues } from '../../config/profile/basic-fields.ts';
 import type { ChangeFeed } from '../../config/profile/delete-fields.ts';
@@ -44,7 +44,7 @@ export function nextPosition(
   read: (place: string) => string | null = (place) => toToken(valueAt(answer, place)),
 ): FeedPosition & { isEnd: boolean } {
   const page = next_page === null ? null : read(next_page);
-  if (page !== null && page === before.page) throw goesInCircles(next_page ?? '');
+  if (page !== null && page === before.page) throw feedStuckError(next_page ?? '');
   if (page !== null) return { cursor: before.cursor, page, isEnd: false };
   const named = next === null ? toToken(last === null ? undefined : fieldAt(entries.at(-1) ?? null, last)) : read(next);
   const cursor = named ?? (entries.length === 0 ? before.cursor : null);
@@ -57,12 +57,15 @@ export function nextPosition(
   }
   const isSame = cursor === before.cursor;
   if (more === null) return { cursor, page: null, isEnd: next_page !== null || entries.length === 0 || isSame };
-  const isEnd = [undefined, null, false, '', 0, 'false', '0'].some((none) => none === valueAt(answer, more));
-  if (!isEnd && isSame) throw goesInCircles(more);
+  const isEnd = FALSY_VALUES.some((none) => none === valueAt(answer, more));
+  if (!isEnd && isSame) throw feedStuckError(more);
   return { cursor, page: null, isEnd };
 }
 
-function goesInCircles(more: string): SyncError {
+/** Forms in which services say that no more follows. */
+const FALSY_VALUES = [undefined, null, false, '', 0, 'false', '0'];
+
+function feedStuckError(more: string): SyncError {
   const message = `The feed says at ${more} that more follows, but its cursor or next page stays the same`;
   return new SyncError('feed_stands_still', message, {
     recovery: 'stop',
@@ -112,7 +115,10 @@ export function cursorAt(
   throw new SyncError(position.code, position.message, { recovery: 'stop', hint: position.hint });
 }
 
-/** The cursor that the last page of a full scan names; null on any other page, and for feeds that begin otherwise. */
+/**
+ * The cursor that the last page of a full scan names; null on any other page. With `walk`, the profile says where that
+ * page names it; otherwise a request before the scan fetches the first cursor (`fresh`), or the feed has no start.
+ */
 export function cursorOfScan(context: ResourceContext, { end, answer }: Page): string | null {
   const { feed } = context.profile;
   if (feed === null || feed.start === null || end === null || answer === undefined) return null;
@@ -121,7 +127,7 @@ export function cursorOfScan(context: ResourceContext, { end, answer }: Page): s
 
 /**
  * The statement in the transaction of a full scan's last page by which the feed continues from there: from the cursor
- * that the page named, or from the one that was fetched before the scan.
+ * that the page named, or else from `fresh`, the one that was fetched before the scan.
  */
 export function continueAfterScan(context: ResourceContext, named: string | null): CompiledQuery[] {
   const { warehouse, owned, profile, clock } = context;
@@ -151,10 +157,10 @@ export interface FeedChanges {
   /** Records that the feed names as deleted, with its own time of the delete (UTC text). */
   gone: { key: string; at: string | null }[];
   /** Keys of records that have to be fetched individually. */
-  named: string[];
+  toFetch: string[];
 }
 
-type Change = { record: SourceRecord } | { gone: string | null } | { named: true };
+type Change = { record: SourceRecord } | { gone: string | null } | { toFetch: true };
 
 /**
  * Reads the entries of a response. A record that the filter leaves out counts as deleted. Throws `SyncError`
@@ -183,11 +189,11 @@ export function changesIn(entries: readonly SourceRecord[], feed: ChangeFeed, pr
       });
     }
   }
-  const changes: FeedChanges = { records: unkeyed, gone: [], named: [] };
+  const changes: FeedChanges = { records: unkeyed, gone: [], toFetch: [] };
   for (const [key, change] of byKey) {
     if ('record' in change) changes.records.push(change.record);
     else if ('gone' in change) changes.gone.push({ key, at: change.gone });
-    else changes.named.push(key);
+    else changes.toFetch.push(key);
   }
   return changes;
 }
@@ -200,7 +206,7 @@ function toChange(
   const tombstone = tombstoneOf(value, { deleted, times });
   if (tombstone !== null) return { gone: tombstone.at };
   const found = record === null ? null : selectRecord(bytes, sent, record);
-  return found === null ? { named: true } : { record: prepareRecord(found, view) };
+  return found === null ? { toFetch: true } : { record: prepareRecord(found, view) };
 }
 
 export function isAboutResource(value: JsonValue, { filter }: { filter: ChangeFeed['filter'] }): boolean {
@@ -214,7 +220,7 @@ export function isAboutResource(value: JsonValue, { filter }: { filter: ChangeFe
 
 type FeedRequest = Pick<ChangeFeed, 'path' | 'method' | 'query' | 'headers' | 'body'>;
 
-/** Requests the feed from a position; null if the service no longer knows that. Throws what the client throws. */
+/** Requests the feed from a position; null if the service no longer accepts this cursor. Throws what the client throws. */
 export async function requestFeed(
   context: ResourceContext,
   feed: ChangeFeed,
@@ -228,6 +234,7 @@ export async function requestFeed(
     request = requestAt({ target: listing, templates, values: {} }, loadPosition(from, feed.query, {}));
   }
   const isExpired = matchesGoneRule(from === null ? null : feed.expired);
+  // The client calls this for each response except limits and refused credentials; `isEmpty` says below why it was skipped.
   let isEmpty = false;
   const isGone: typeof isExpired = (found) => {
     const expired = isExpired(found);

@@ -170,7 +170,7 @@ async function loadChanges(
 ): Promise<void> {
   const { progress, warehouse, run, signal } = context;
   const { whole, partial } = await findPartial(context, changes.records);
-  const toFetch = [...changes.named, ...partial];
+  const toFetch = [...changes.toFetch, ...partial];
   await pMap(toFetch, (key) => fetchAndLoad(context, key), { concurrency: MAX_PARALLEL_FETCHES });
   const gone = await liveAmong(context, changes.gone);
   const outcome = await loader.load({ records: whole, requestedAt }, async (facts, counted) => {

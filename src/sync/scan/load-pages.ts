@@ -25,7 +25,7 @@ import { countPage, type RunContext, withPage } from '../run-progress.ts';
 import { partitionsOf, resumeScan, seenStatements } from './resume-scan.ts';
 
 /** One of the scans that `scanUntilComplete` makes. */
-export interface OneScan {
+export interface ScanAttempt {
   plan: ScanPlan;
   /** The scan that this one repeats, and when it ended in local epoch milliseconds; null if none exists. */
   former: ScanEnd | null;
@@ -57,9 +57,9 @@ export interface LoadedScan extends EndedScan {
  * that were fetched and not yet committed. Returns the finished scan; throws `SyncError` with everything up to the last
  * committed page in place.
  */
-export async function loadPages(context: RunContext, one: OneScan): Promise<LoadedScan> {
+export async function loadPages(context: RunContext, attempt: ScanAttempt): Promise<LoadedScan> {
   const { clock, profile, owned, progress, watcher, signal, warehouse, run } = context;
-  const { mode, checkpoint: planned } = one.plan;
+  const { mode, checkpoint: planned } = attempt.plan;
   const scanStartedAt = planned.walk_started_at ?? timestampText(clock.now());
   const candidates = await readCandidates(context, mode, scanStartedAt);
   // In a numbered listing a record is also listed twice because others have moved; that is detected elsewhere.
@@ -67,13 +67,13 @@ export async function loadPages(context: RunContext, one: OneScan): Promise<Load
   const loader = await openPageLoader(context, { ...olderPolicy(candidates), ...states });
   const { start, from, before } = await resumeScan(context, planned);
   const order = isNewestFirst(profile) ? new DescendingOrder(profile, start.walk_since) : null;
-  const length = profile.partitions === null ? (one.former?.records ?? null) : null;
+  const length = profile.partitions === null ? (attempt.former?.records ?? null) : null;
   const pages = await pagesOf(context, start, {
     from,
     before,
-    formerEndedAt: one.formerEndedAt,
+    formerEndedAt: attempt.formerEndedAt,
     // Only full scans find out what is missing from all of them.
-    ...(mode === 'full' ? { numbering: one.numbering } : {}),
+    ...(mode === 'full' ? { numbering: attempt.numbering } : {}),
     // A repeated scan knows the length of the listing, and prefetches nothing after it.
     ...(length === null ? {} : { most: length }),
     ...(order === null ? {} : { isEnough: () => order.begin() }),
@@ -82,13 +82,13 @@ export async function loadPages(context: RunContext, one: OneScan): Promise<Load
   let ifComplete = start;
   let ended: EndedScan | null = null;
   for await (const page of pages) {
-    ended = page.end === null ? null : concludeScan(context, page, page.end, one);
+    ended = page.end === null ? null : concludeScan(context, page, page.end, attempt);
     const verdict = ended?.verdict ?? null;
     let next = checkpoint;
     const outcome = await loader.load(page, async (facts, counted) => {
       await progress.columns.addPage(context, facts, scanStartedAt);
-      addPage(one.evidence, facts);
-      one.onPage?.(facts);
+      addPage(attempt.evidence, facts);
+      attempt.onPage?.(facts);
       next = checkpointAfterPage(context, checkpoint, page, facts, verdict?.isComplete ?? false);
       if (verdict !== null) ifComplete = checkpointAfterPage(context, checkpoint, page, facts, true);
       const isWholeCopy = verdict?.isComplete === true && checkpoint.walk_mode === 'full';
@@ -108,7 +108,7 @@ export async function loadPages(context: RunContext, one: OneScan): Promise<Load
     // Lets requests and signals through between prefetched pages.
     await nextTurn();
   }
-  one.evidence.disorder ??= order?.broken ?? null;
+  attempt.evidence.disorder ??= order?.broken ?? null;
   if (ended === null) throw new Error('a scan came to no end');
   return { checkpoint, ifComplete, ...ended };
 }

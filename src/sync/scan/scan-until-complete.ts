@@ -25,7 +25,7 @@ import {
 } from '../filter/filter-evidence.ts';
 import { type ScanPlan, startScan } from '../plan.ts';
 import type { RunContext } from '../run-progress.ts';
-import { endWarnings, type LoadedScan, loadPages, type OneScan, type ScanVerdict } from './load-pages.ts';
+import { endWarnings, type LoadedScan, loadPages, type ScanAttempt, type ScanVerdict } from './load-pages.ts';
 
 /** The result of scanning a resource until it is complete, or until the repetitions are used up. */
 export interface WholeScan extends ScanVerdict {
@@ -37,8 +37,8 @@ export interface WholeScan extends ScanVerdict {
   evidence: FilterEvidence;
 }
 
-/** A scan that saw too little is repeated at most twice; with those that only showed that there is a cache, at most four times. */
-const MAX_REPETITIONS = { whole: 2, all: 4 };
+/** At most two repetitions of a scan whose pages were not cached, and at most four in total. */
+const MAX_REPETITIONS = { uncached: 2, total: 4 };
 /** The longest wait for a cache before a listing is scanned again. */
 const MAX_CACHE_WAIT_MS = 600_000;
 
@@ -52,25 +52,25 @@ export async function scanUntilComplete(run: RunContext, firstPlan: ScanPlan, ha
   const { profile, clock, progress } = context;
   const collected = { evidence: newEvidence(firstPlan.checkpoint, profile), numbering: { isVerified: false } };
   const { evidence } = collected;
-  const planned = await withDeleteScan(context, firstPlan);
+  const planned = await detectDeletesAfterIncompleteScan(context, firstPlan);
   let plan = planned;
   const former: ScanEnd[] = [];
   let formerEndedAt: number | null = null;
   let cacheWaitMs: number | null = 0;
-  const repeated = { whole: 0, all: 0 };
+  const finished = { uncached: 0, total: 0 };
   for (;;) {
-    const one = { plan, former: former.at(-1) ?? null, formerEndedAt, ...collected };
-    const loaded = await scanOnce(context, one);
+    const attempt = { plan, former: former.at(-1) ?? null, formerEndedAt, ...collected };
+    const loaded = await scanOnce(context, attempt);
     const { end, verdict } = loaded;
-    const completed = verdict.isComplete ? null : await supplyMissing(context, loaded, one, former);
+    const completed = verdict.isComplete ? null : await supplyMissing(context, loaded, attempt, former);
     const { isComplete } = completed?.verdict ?? verdict;
-    repeated.all += 1;
-    // A scan that was given cached pages has only shown that there is a cache.
-    repeated.whole += verdict.isCached ? 0 : 1;
-    const isEnough = repeated.all > MAX_REPETITIONS.all || repeated.whole > MAX_REPETITIONS.whole;
+    finished.total += 1;
+    // A scan with cached pages does not count as a full attempt.
+    finished.uncached += verdict.isCached ? 0 : 1;
+    const isOutOfRepetitions = finished.total > MAX_REPETITIONS.total || finished.uncached > MAX_REPETITIONS.uncached;
     cacheWaitMs = longerLifetime(cacheWaitMs, end.cacheWaitMs);
     const waitMs = profile.accept.includes('cache') ? 0 : waitFor(cacheWaitMs, verdict.isCached);
-    if (isComplete || !verdict.mayRepeat || isEnough || waitMs === null) {
+    if (isComplete || !verdict.mayRepeat || isOutOfRepetitions || waitMs === null) {
       const { checkpoint, verdict: concluded } = completed ?? loaded;
       progress.warnings.push(...endWarnings(concluded));
       const { disorder } = evidence;
@@ -88,9 +88,10 @@ export async function scanUntilComplete(run: RunContext, firstPlan: ScanPlan, ha
     formerEndedAt = clock.now();
     await clock.sleep(waitMs, context.signal);
     const { walk_credential, walk_since } = planned.checkpoint;
-    const again = withDeleteDetection({ ...loaded.checkpoint, walk_credential });
-    const begun = { ...startScan(again, planned.mode, walk_since, clock.now()), walk_credential };
-    plan = { ...planned, checkpoint: begun, resumed: false };
+    // The end of a scan may clear `walk_credential`: the repetition keeps the one of the plan.
+    const repeatable = enableDeleteDetection({ ...loaded.checkpoint, walk_credential });
+    const restarted = { ...startScan(repeatable, planned.mode, walk_since, clock.now()), walk_credential };
+    plan = { ...planned, checkpoint: restarted, resumed: false };
   }
 }
 
@@ -99,14 +100,16 @@ const CLOCK_STEP_MS = 1_000;
 export const MAX_FETCHED_ALONE = 100;
 
 /**
- * For a scan that saw fewer records than the service counts: fetches by the filter what changed since it began, and counts
- * the records that only an earlier scan saw and that still exist. Returns the scan as complete if that makes up the
- * total, and every live row is one of these records: after such a scan no row is marked deleted. Else null.
+ * For a scan that saw fewer records than the service counts, and has no other doubt:
+ * 1. After a full scan with a cursor, loads by the filter the records that changed since the scan began.
+ * 2. Fetches individually the records that only an earlier scan saw.
+ * 3. Returns the scan as complete if these make up the total and, after a full scan, no other live row exists. Then no
+ *    row becomes a delete candidate. Otherwise returns null.
  */
 async function supplyMissing(
   context: RunContext,
   { end, verdict, ifComplete }: LoadedScan,
-  one: OneScan,
+  attempt: ScanAttempt,
   former: readonly ScanEnd[],
 ): Promise<{ checkpoint: CheckpointRow; verdict: ScanVerdict } | null> {
   const missing = end.shortfall?.count ?? 0;
@@ -114,15 +117,16 @@ async function supplyMissing(
   if (missing === 0 || !isOnlyShort) return null;
   const added = new KeySet();
   const { cursor, cursor_seen_at: endedAt } = ifComplete;
-  if (one.plan.mode === 'full' && cursor !== null) {
-    // A record that was created after the last total is not among those that this total counts.
+  if (attempt.plan.mode === 'full' && cursor !== null) {
+    // Ignore records that changed after the last page: they may be new, and the total did not count new ones.
     const countedUntil = endedAt === null ? Infinity : timestampMs(endedAt) + CLOCK_STEP_MS;
-    await catchUp(context, one, cursor, ({ updated }) => {
+    await catchUp(context, attempt, cursor, ({ updated }) => {
       const counted = keyFingerprints(updated.flatMap(({ key, at }) => (at < countedUntil ? [key] : [])));
       eachFingerprint(counted, (key) => end.hasSeen(key) || eachKey(key, (high, low) => added.add(high, low)));
     });
   }
-  if (!(await supplyFromBefore(context, one.plan.mode, { end, added, former }, missing - added.size))) return null;
+  if (!(await confirmSeenEarlier(context, attempt.plan.mode, { end, added, former }, missing - added.size)))
+    return null;
   const checkpoint = { ...ifComplete, walk_credential: null };
   await context.warehouse.apply([saveCheckpoint(context.warehouse.own, checkpoint)], context.owned.lease());
   const concluded = {
@@ -139,7 +143,7 @@ async function supplyMissing(
 /** Loads what the filter lists as changed since a scan began; the checkpoint stays that of a scan that missed records. */
 async function catchUp(
   context: RunContext,
-  one: OneScan,
+  attempt: ScanAttempt,
   cursor: string,
   onPage: (facts: PageFacts) => void,
 ): Promise<void> {
@@ -149,7 +153,7 @@ async function catchUp(
   if (since === null || stored === null) return;
   const checkpoint = startScan(stored, 'incremental', since, clock.now());
   const plan: ScanPlan = { mode: 'incremental', checkpoint, resumed: false };
-  await loadPages(context, { ...one, plan, former: null, formerEndedAt: null, onPage, isCatchUp: true });
+  await loadPages(context, { ...attempt, plan, former: null, formerEndedAt: null, onPage, isCatchUp: true });
 }
 
 interface SeenRecords {
@@ -160,10 +164,10 @@ interface SeenRecords {
 }
 
 /**
- * Fetches individually what only earlier scans saw. Returns true if as many of these records as are missing still exist
- * as they were, and a full scan leaves no other live row, which may be of a deleted record.
+ * Fetches individually the records that only earlier scans saw. Returns true if enough of them still exist unchanged to
+ * make up for the missing ones. After a full scan, every other live row makes it false: its record may be deleted.
  */
-async function supplyFromBefore(
+async function confirmSeenEarlier(
   context: RunContext,
   mode: ScanMode,
   { end, added, former }: SeenRecords,
@@ -171,10 +175,11 @@ async function supplyFromBefore(
 ): Promise<boolean> {
   const { owned, profile } = context;
   const table = owned.shape?.tables[0];
-  if (table === undefined || (mode === 'incremental' && missing <= 0)) return missing <= 0;
+  if (mode === 'incremental' && missing <= 0) return true;
+  if (table === undefined) return missing <= 0;
   const wasSeen = (key: Uint8Array): boolean => former.some(({ hasSeen }) => hasSeen(key));
-  const isExpected = (key: Uint8Array): boolean => hasKey(added, key) || (mode === 'incremental' && !wasSeen(key));
-  const candidates = await findUnseenKeys(context, table, (key) => end.hasSeen(key) || isExpected(key), null);
+  const mayBeUnseen = (key: Uint8Array): boolean => hasKey(added, key) || (mode === 'incremental' && !wasSeen(key));
+  const candidates = await findUnseenKeys(context, table, (key) => end.hasSeen(key) || mayBeUnseen(key), null);
   if (candidates.length > MAX_FETCHED_ALONE) return false;
   const areKnown = candidates.every((id) => wasSeen(keyFingerprints([id])));
   if (candidates.length < missing || (mode === 'full' && (!areKnown || candidates.length > missing))) return false;
@@ -196,8 +201,8 @@ async function supplyFromBefore(
 }
 
 /**
- * Ids of live rows that `isSeen` does not accept, all of them or more than `MAX_FETCHED_ALONE`. `before`: leaves out rows
- * that were written since.
+ * Ids of live rows for which `isSeen` is false; stops after `MAX_FETCHED_ALONE + 1` ids, which the caller treats as too
+ * many. Skips rows that were written at or after `before`.
  */
 export async function findUnseenKeys(
   context: RunContext,
@@ -255,24 +260,27 @@ export function waitFor(cacheWaitMs: number | null, isCached: boolean): number |
   return isCached ? null : AGE_STEP_MS;
 }
 
-/** An incomplete earlier scan may have left rows of records that are deleted by now: this scan looks for them. */
-async function withDeleteScan({ warehouse }: RunContext, plan: ScanPlan): Promise<ScanPlan> {
+/** If only incomplete scans have run and rows exist, some of their records may be deleted by now: this scan detects that. */
+async function detectDeletesAfterIncompleteScan({ warehouse }: RunContext, plan: ScanPlan): Promise<ScanPlan> {
   const { checkpoint, mode, resumed } = plan;
   if (mode !== 'full' || resumed || checkpoint.full_credential !== null) return plan;
   return (await warehouse.rows.count(checkpoint.resource)) === 0
     ? plan
-    : { ...plan, checkpoint: withDeleteDetection(checkpoint) };
+    : { ...plan, checkpoint: enableDeleteDetection(checkpoint) };
 }
 
-/** Has the next scan of a resource without a complete one look for rows that it does not see. */
-function withDeleteDetection(checkpoint: CheckpointRow): CheckpointRow {
+/**
+ * Without `full_credential`, the credential of the last complete full scan, a scan counts as the first one and detects
+ * no deletes (`resume-scan.ts`). So this sets it to the credential of the scan.
+ */
+function enableDeleteDetection(checkpoint: CheckpointRow): CheckpointRow {
   return { ...checkpoint, full_credential: checkpoint.full_credential ?? checkpoint.walk_credential };
 }
 
-async function scanOnce(context: RunContext, one: OneScan): Promise<LoadedScan> {
+async function scanOnce(context: RunContext, attempt: ScanAttempt): Promise<LoadedScan> {
   const { warehouse, owned, clock } = context;
   try {
-    return await loadPages(context, one);
+    return await loadPages(context, attempt);
   } catch (error) {
     if (isNumberingFault(error)) {
       // A resumed scan would see too few records to detect the wrong numbering again.
@@ -281,8 +289,8 @@ async function scanOnce(context: RunContext, one: OneScan): Promise<LoadedScan> 
       await warehouse.apply(forgotten, owned.lease());
     }
     if (!(error instanceof SyncError) || error.code !== 'cursor_expired') throw error;
-    const { plan } = one;
+    const { plan } = attempt;
     const checkpoint = startScan(plan.checkpoint, plan.mode, plan.checkpoint.walk_since, clock.now());
-    return loadPages(context, { ...one, plan: { ...plan, checkpoint } });
+    return loadPages(context, { ...attempt, plan: { ...plan, checkpoint } });
   }
 }
