@@ -45,6 +45,8 @@ describe.each(eitherDatabase(import.meta.filename))('alerts of serve on $name', 
       });
       expect(first.things[0].next).toMatch(/auth/);
       expect(JSON.stringify(first)).not.toContain('k3y-of-yesterday');
+      // A message whose delivery was not stored before the stop would be sent again.
+      await until('all are stored', async () => (await serving.status()).alerts?.[0]?.open === 3);
       setKey(stage, stage.sandbox.apiKey);
       await serving.stop();
       serving = await stage.serve();
