@@ -1,14 +1,14 @@
-// Counts what happens in one source (requests, rows, webhooks, files) for the status page and Prometheus.
 import type { AttemptEvent } from '../http/client.ts';
 import type { Clock } from '../model/clock.ts';
 import { messageOf, SyncError } from '../model/errors.ts';
 import type { RunStatus, ScanMode } from '../model/vocabulary.ts';
 import { CHANGING, type FileResult, type Metrics, ROW_RESULTS, type RowResult, type Via } from '../observe/metrics.ts';
-import { MinuteSeries, RecentValues } from '../observe/minute-series.ts';
 import { advanceResource, type ResourceProgress, startResource, waitingResource } from '../observe/progress.ts';
 import type { FetchedFile } from '../sync/files/file-changes.ts';
 import type { RunWatcher } from '../sync/report.ts';
 import type { DrainEvent, DrainOutcome } from './inbox/drain.ts';
+
+// Counts what happens in one source (requests, rows, webhooks, files) for the status page and Prometheus.
 
 export interface Problem {
   code: string;
@@ -195,5 +195,52 @@ export class SourceActivity implements RunWatcher {
     }
     const pages = after.pages - before.pages;
     if (pages > 0) this.#counters.pages.inc({ source: this.source, resource }, pages);
+  }
+}
+
+// Counts per minute and quantiles of the last hour, in memory.
+const MINUTE_MS = 60_000;
+const SERIES_MINUTES = 60;
+const HOUR_MS = SERIES_MINUTES * MINUTE_MS;
+
+/** Counts the events of the last hour, minute by minute. A clock that jumps loses at most the minutes that it jumped over. */
+class MinuteSeries {
+  /** By whole minutes since the epoch. */
+  readonly #counts = new Map<number, number>();
+
+  add(at: number, count = 1): void {
+    const minute = Math.floor(at / MINUTE_MS);
+    this.#counts.set(minute, (this.#counts.get(minute) ?? 0) + count);
+    for (const known of this.#counts.keys()) {
+      if (known > minute || known <= minute - SERIES_MINUTES) this.#counts.delete(known);
+    }
+  }
+
+  total(now: number): number {
+    const last = Math.floor(now / MINUTE_MS);
+    return [...this.#counts]
+      .filter(([minute]) => minute <= last && minute > last - SERIES_MINUTES)
+      .reduce((sum, [, count]) => sum + count, 0);
+  }
+}
+
+/** More values of an hour would change its quantiles little. */
+const MAX_SAMPLES = 2_000;
+
+/** The latest values, for the quantiles of the last hour. */
+class RecentValues {
+  #samples: { at: number; value: number }[] = [];
+
+  add(at: number, value: number): void {
+    this.#samples.push({ at, value });
+    if (this.#samples.length > MAX_SAMPLES) this.#samples = this.#samples.slice(-MAX_SAMPLES / 2);
+  }
+
+  /** The values below which these parts of all are, such as 0.5 and 0.95; null if there were no values. */
+  quantiles(now: number, ...parts: readonly number[]): (number | null)[] {
+    const values = this.#samples
+      .flatMap(({ at, value }) => (at > now - HOUR_MS ? [value] : []))
+      .toSorted((a, b) => a - b);
+    return parts.map((part) => values[Math.ceil(values.length * part) - 1] ?? null);
   }
 }
