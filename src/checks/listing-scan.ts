@@ -1,5 +1,5 @@
 // Builds the requests for a resource's listing, with or without its filter; and the findings that `check` reports.
-import { fillTemplate, placeOf, type TemplateValues } from '../config/profile/basic-fields.ts';
+import { fillTemplate, parsePlace, type TemplateValues } from '../config/profile/basic-fields.ts';
 import { filterName, filterPlaces, type IncrementalProfile } from '../config/profile/incremental.ts';
 import type { Profile, ResourceProfile } from '../config/profile/profile.ts';
 import { parentOf } from '../config/profile/request-fields.ts';
@@ -51,7 +51,7 @@ function fillFilter(incremental: IncrementalProfile, values: TemplateValues): Pl
 
 /** A Unix time that is all of a field in a JSON body is a number there. */
 function fillValue(place: string, value: string, values: TemplateValues): PlaceValue | null {
-  const { in: part } = placeOf(place);
+  const { in: part } = parsePlace(place);
   const text = fillTemplate(value, values, part === 'template' ? 'query' : part);
   const isAlone = /^\{\w+\}$/.test(value);
   return part === 'body' && isAlone && text !== null && /^\d+$/.test(text) ? Number(text) : text;

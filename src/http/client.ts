@@ -1,7 +1,7 @@
 import type { AnswerRule } from '../config/profile/request-fields.ts';
 import type { JsonValue } from '../model/json.ts';
 import type { Lane, Outcome } from '../model/vocabulary.ts';
-import type { AnswerHold } from './body/answer-memory.ts';
+import type { MemoryReservation } from './body/answer-memory.ts';
 import type { BodySink } from './body/read-body.ts';
 
 /** Types of the HTTP client of a source: a request, its answer, the counters and the log events. */
@@ -56,7 +56,7 @@ export interface ApiRequest {
   /** Returns true if the body is one record, so that a field `error` belongs to it. Default: by the resources of the profile. */
   isRecord?: ((body: JsonValue) => boolean) | undefined;
   /** Memory reserved for the answer, which the caller releases. By default it is released when the request ends. */
-  hold?: AnswerHold | undefined;
+  reservation?: MemoryReservation | undefined;
   /** Consumes the body of a 2xx; the answer then has no `bytes`. */
   into?: BodySink | undefined;
   /** `fail`: fail with `memory_full` instead of waiting for memory. */

@@ -8,7 +8,7 @@ import type { Network } from '../config/network.ts';
 import type { HttpProfile } from '../config/profile/profile.ts';
 import type { Clock } from '../model/clock.ts';
 import { SyncError } from '../model/errors.ts';
-import type { AnswerHold } from './body/answer-memory.ts';
+import type { MemoryReservation } from './body/answer-memory.ts';
 import { ACCEPTED_ENCODINGS, type BodySink, readBody } from './body/read-body.ts';
 import type { HttpMethod } from './client.ts';
 import type { AnswerHeaders } from './outcome/outcome-table.ts';
@@ -53,7 +53,7 @@ interface BodyAccount {
   /** Called with the bytes of each chunk as received. */
   count: (bytes: number) => void;
   /** Memory reserved for the answer. */
-  hold: AnswerHold;
+  reservation: MemoryReservation;
 }
 
 /** Sends one request. Throws only the signal's reason, and bugs. */
@@ -64,7 +64,7 @@ export type SendRequest = (request: WireRequest, account: BodyAccount) => Promis
  * `http.max_body`. A sink receives the body as sent. Redirects are not followed.
  */
 export function createExchange(agent: Dispatcher, http: HttpProfile, clock: Clock): SendRequest {
-  return async (request, { count, hold }) => {
+  return async (request, { count, reservation }) => {
     const start = clock.monotonic();
     const sentAt = clock.now();
     const answer: WireAnswer = {
@@ -88,7 +88,7 @@ export function createExchange(agent: Dispatcher, http: HttpProfile, clock: Cloc
       if (into !== undefined && answer.status >= 200 && answer.status < 300) {
         await into.receive({ status: answer.status, headers: answer.headers, body: response.body, count: received });
       } else {
-        const limit = { cap: bodyLimit(request, answer.status, http), hold };
+        const limit = { cap: bodyLimit(request, answer.status, http), reservation };
         answer.bytes = await readBody(response.body, encodingOf(answer.headers), limit, received);
       }
     } catch (error) {

@@ -7,7 +7,7 @@ import { DeferredError, SyncError } from '../model/errors.ts';
 import type { JsonValue } from '../model/json.ts';
 import { clockOf } from '../model/timestamp-text.ts';
 import { type Credentials, falsifyCredential, NO_CREDENTIAL, type SentCredential } from './auth/credentials.ts';
-import { type AnswerHold, answerMemory } from './body/answer-memory.ts';
+import { type MemoryReservation, answerMemory } from './body/answer-memory.ts';
 import { type ShownQuery, shownUrl } from './body/read-body.ts';
 import {
   type ApiAnswer,
@@ -116,7 +116,7 @@ const ABSENT_CODES: ReadonlySet<string> = new Set(['not_found', 'gone']);
 interface RequestProgress {
   request: ApiRequest;
   hop: Hop;
-  hold: AnswerHold;
+  reservation: MemoryReservation;
   /** Failed attempts, except those that were rate-limited or lacked a valid credential. */
   failures: number;
   limited: number;
@@ -139,18 +139,22 @@ type AttemptResult =
  * `DeferredError`, and the signal's reason.
  */
 export async function runRequest(parts: ClientParts, request: ApiRequest): Promise<ApiAnswer> {
-  const hold = request.hold ?? answerMemory.open();
+  const reservation = request.reservation ?? answerMemory.open();
   try {
-    return await runAttempts(parts, request, hold);
+    return await runAttempts(parts, request, reservation);
   } catch (error) {
-    hold.release();
+    reservation.release();
     throw error;
   } finally {
-    if (request.hold === undefined) hold.release();
+    if (request.reservation === undefined) reservation.release();
   }
 }
 
-async function runAttempts(parts: ClientParts, request: ApiRequest, hold: AnswerHold): Promise<ApiAnswer> {
+async function runAttempts(
+  parts: ClientParts,
+  request: ApiRequest,
+  reservation: MemoryReservation,
+): Promise<ApiAnswer> {
   const { origins, version, credentials } = parts;
   const hop = firstHop(request.url, origins);
   // A URL without a credential, such as that of a file, is requested unchanged.
@@ -158,7 +162,7 @@ async function runAttempts(parts: ClientParts, request: ApiRequest, hold: Answer
     hop.url = withVersionQuery(withoutParams(hop.url, credentials.queryNames), version.query, origins.home);
   }
   const begun = { failures: 0, limited: 0, renewals: 0, sendsExpired: false };
-  const state: RequestProgress = { request, hop, hold, ...begun };
+  const state: RequestProgress = { request, hop, reservation, ...begun };
   for (;;) {
     request.signal?.throwIfAborted();
     const result = await takeSlot(parts, state);
@@ -203,20 +207,20 @@ async function attempt(
   own: SentCredential,
   dialect: RateDialect,
 ): Promise<Attempted<AttemptResult>> {
-  const { request, hop, hold } = state;
+  const { request, hop, reservation } = state;
   const { meter, into, signal, body, as: caller } = request;
   const credential = caller === undefined ? own : caller === 'nobody' ? NO_CREDENTIAL : falsifyCredential(own);
   // Only the source's own credential is renewed when it is refused.
   const sent = hop.credentialed && caller === undefined ? own : null;
   meter.requests += 1;
   // Releases the memory of the previous attempt.
-  hold.resize(0);
+  reservation.resize(0);
   // Only here, because a credential in the query must not be stored or logged.
   const url = withAppended(hop.url, credential.query);
   const headers = { ...headersFor(parts, state, credential), ...into?.headers() };
   const answer = await parts.exchange(
     { url, method: methodOf(state), headers, ...(body === undefined ? {} : { body }), signal, into },
-    { count: (bytes) => (meter.bytes += bytes), hold },
+    { count: (bytes) => (meter.bytes += bytes), reservation },
   );
   if (REDIRECTS.has(answer.status)) {
     const facts = factsOf(answer, readAnswerLimits(answer, dialect), false);
@@ -225,7 +229,7 @@ async function attempt(
   const reading = interpret(answer, request.isRecord ?? parts.isRecord, {
     values: parts.http.max_values,
     digits: parts.http.max_digits,
-    hold,
+    reservation,
   });
   const limits = readAnswerLimits({ ...answer, body: reading.response.json }, dialect);
   const response = { ...reading.response, limits };
@@ -342,10 +346,10 @@ function waitToRetry(
 /** Waits for memory without holding a slot or memory, which the request that uses the memory may need. */
 async function awaitMemory(parts: ClientParts, state: RequestProgress, judged: JudgedAttempt): Promise<void> {
   const { signal, whenFull, meter } = state.request;
-  state.hold.resize(0);
+  state.reservation.resize(0);
   if (whenFull === 'fail') throw failure(parts, state, judged);
   try {
-    await state.hold.takeTurn(parts.clock, parts.http.timeout, signal);
+    await state.reservation.waitForTurn(parts.clock, parts.http.timeout, signal);
   } catch (error) {
     signal?.throwIfAborted();
     throw error instanceof SyncError ? failure(parts, state, judged) : error;

@@ -68,8 +68,8 @@ type PageStatements = (facts: PageFacts, outcome: PageOutcome) => CompiledQuery[
 /** Opens the loader. Creates the resource's table if it is missing, so that queries find it from the first run on. */
 export async function openPageLoader(context: LoadContext, policy: OlderPolicy): Promise<PageLoader> {
   const { owned } = context;
-  await owned.takeTurn(() => openTables(context));
-  return { load: (page, statements) => owned.takeTurn(() => loadPage(context, policy, page, statements)) };
+  await owned.runAlone(() => openTables(context));
+  return { load: (page, statements) => owned.runAlone(() => loadPage(context, policy, page, statements)) };
 }
 
 async function openTables(context: LoadContext): Promise<void> {

@@ -1,5 +1,5 @@
 // Types that describe a scanned page, the end of a scan, doubts about its completeness, and faults that stop it.
-import { snippet } from '../http/body/read-body.ts';
+import { shortenText } from '../http/body/read-body.ts';
 import type { ApiAnswer } from '../http/client.ts';
 import { SyncError } from '../model/errors.ts';
 import type { SourceRecord } from '../model/json.ts';
@@ -102,7 +102,7 @@ export function missingFault(message: string, hint: string): PageFault {
 
 /** The error that ends a scan. It names the page. */
 export function pageError(fault: PageFault, position: PagePosition, cause?: unknown): SyncError {
-  const page = snippet(positionText(position), 300);
+  const page = shortenText(positionText(position), 300);
   return new SyncError(fault.code, `${visibleText(fault.message)} (page ${page})`, {
     recovery: 'stop',
     hint: visibleText(fault.hint),

@@ -1,5 +1,5 @@
 // Fetches one record by its key.
-import { fillTemplate, placeOf, variablesIn } from '../config/profile/basic-fields.ts';
+import { fillTemplate, parsePlace, variablesIn } from '../config/profile/basic-fields.ts';
 import type { GoneRule } from '../config/profile/delete-fields.ts';
 import type { ResourceProfile } from '../config/profile/profile.ts';
 import type { ApiClient, RequestMeter } from '../http/client.ts';
@@ -117,7 +117,7 @@ function itemRequest({ listing, profile }: ItemSource, key: string): BuiltReques
 function itemTemplates({ item, item_query, query, headers, partitions }: ResourceProfile) {
   const path = item ?? '';
   if (item_query !== 'inherit') return { path, query: item_query, headers };
-  const place = partitions === null || partitions.param === null ? null : placeOf(partitions.param);
+  const place = partitions === null || partitions.param === null ? null : parsePlace(partitions.param);
   return {
     path,
     query: place?.in === 'query' ? { ...query, [place.name]: '{partition}' } : query,

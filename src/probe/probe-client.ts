@@ -232,10 +232,10 @@ export class ProbeClient implements AsyncDisposable {
     return this.#limiter.run(
       'incremental',
       async (dialect) => {
-        const hold = answerMemory.open();
+        const reservation = answerMemory.open();
         try {
-          const wire = await this.#exchange(request, { count: () => undefined, hold });
-          const { response: seen, bytes } = interpret(wire, () => true, { ...BODY_LIMITS, hold });
+          const wire = await this.#exchange(request, { count: () => undefined, reservation });
+          const { response: seen, bytes } = interpret(wire, () => true, { ...BODY_LIMITS, reservation });
           const limits = readAnswerLimits({ ...wire, body: seen.json }, dialect);
           const { outcome, reason } = judge({ ...seen, limits });
           const { status, headers } = wire;
@@ -250,7 +250,7 @@ export class ProbeClient implements AsyncDisposable {
           const facts = status === 0 ? null : { ...wire, limits, limited: outcome === 'limited' };
           return { result: { response, mayRetry }, facts };
         } finally {
-          hold.release();
+          reservation.release();
         }
       },
       signal,

@@ -2,7 +2,7 @@
 import { Document, isCollection, isMap, isNode, isPair, isScalar, type Node } from 'yaml';
 import { escapePlaceholders } from '../config/file/interpolate.ts';
 import { type Profile, profileSchema } from '../config/profile/profile.ts';
-import { snippet } from '../http/body/read-body.ts';
+import { shortenText } from '../http/body/read-body.ts';
 import { SyncError } from '../model/errors.ts';
 
 /** One line of a profile, and the evidence for it. */
@@ -141,16 +141,16 @@ export function toYaml({ fields, findings, lost, baseUrl, requests, notes }: Wri
     before = text;
   }
   const losses = lost.map(({ path, value, proved, evidence }) => {
-    const shown = snippet(JSON.stringify(value), 80);
+    const shown = shortenText(JSON.stringify(value), 80);
     return `not proved: ${path.join('.')} would be ${shown}, which a profile cannot say (${formatEvidence(evidence, proved)})`;
   });
   const head = [`Found by content-sync probe at ${baseUrl} with ${requests} requests.`, ...notes, ...losses];
-  document.commentBefore = head.map((line) => ` ${snippet(line, 400)}`).join('\n');
+  document.commentBefore = head.map((line) => ` ${shortenText(line, 400)}`).join('\n');
   return document.toString({ lineWidth: 0, flowCollectionPadding: true });
 }
 
 function formatEvidence(evidence: string, proved: boolean, separator = ': '): string {
-  const text = snippet(evidence, MAX_EVIDENCE);
+  const text = shortenText(evidence, MAX_EVIDENCE);
   return proved ? text : `not proved${separator}${text}`;
 }
 

@@ -65,7 +65,7 @@ export async function prepareResource(
   try {
     const planned = planScan(input);
     if (restart) await forgetResource(context);
-    await owned.takeTurn(async () => {
+    await owned.runAlone(async () => {
       owned.shape = await readTables(warehouse, resource);
     });
     const { plan, warnings } = await planVerified(context, input, planned);

@@ -26,7 +26,7 @@ export function rebuildResource(
   resource: string,
   signal: AbortSignal,
 ): Promise<ResourceRebuilt> {
-  return withResource(source, resource, signal, (context) => context.owned.takeTurn(() => rebuild(context)));
+  return withResource(source, resource, signal, (context) => context.owned.runAlone(() => rebuild(context)));
 }
 
 /** Rebuilds the views without a request. External views that cannot follow a wider type are dropped and returned. */
@@ -35,7 +35,7 @@ export function rebuildViews(
   resource: string,
   signal: AbortSignal,
 ): Promise<readonly DroppedView[]> {
-  return withResource(source, resource, signal, (context) => context.owned.takeTurn(() => refreshViews(context, true)));
+  return withResource(source, resource, signal, (context) => context.owned.runAlone(() => refreshViews(context, true)));
 }
 
 async function rebuild(context: ResourceContext): Promise<ResourceRebuilt> {

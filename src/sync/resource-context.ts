@@ -87,7 +87,7 @@ export async function withResource<T>(
   const owned = await source.ownedResources.acquire(resource);
   try {
     const context = resourceContext(source, owned, { meter: newMeter(), signal });
-    await owned.takeTurn(async () => {
+    await owned.runAlone(async () => {
       owned.shape ??= await readTables(source.warehouse, resource);
     });
     try {

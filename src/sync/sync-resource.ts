@@ -30,7 +30,7 @@ export async function syncResource(context: RunContext, planned: ScanPlan, isFil
   watcher.started(owned.resource, planned);
 
   owned.fixedColumns = [];
-  await owned.takeTurn(() => refreshViews(context));
+  await owned.runAlone(() => refreshViews(context));
   await growCalendar(context);
   // A run that was killed at the end of its scan has not looked for deletes.
   const credential = await detectDeletes(context);
@@ -48,7 +48,7 @@ export async function syncResource(context: RunContext, planned: ScanPlan, isFil
   await warnOfFeedGaps(context, unnamed);
   context.progress.warnings.push(...(await findGoneColumns(context, context.progress.columns)));
   await purgeDeleted(context);
-  await owned.takeTurn(() => maintainKeys(context));
+  await owned.runAlone(() => maintainKeys(context));
 }
 
 const DAY_MS = 86_400_000;
@@ -62,7 +62,7 @@ async function purgeDeleted({ warehouse, owned, clock, deletes, signal }: RunCon
   if (deletes.keep_days === null || table === undefined) return;
   const deletedBefore = timestampText(clock.now() - deletes.keep_days * DAY_MS);
   for (let removed = ROWS_PER_STEP; removed === ROWS_PER_STEP;) {
-    removed = await owned.takeTurn(async () => {
+    removed = await owned.runAlone(async () => {
       const keys = await keysDeletedBefore(warehouse, table, deletedBefore, ROWS_PER_STEP);
       const rows = { resource, table, children: [], keys };
       if (keys.length > 0) await warehouse.apply(dropStatements(warehouse, rows), owned.lease());

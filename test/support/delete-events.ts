@@ -32,7 +32,7 @@ export async function eventsFor(
 ): Promise<Events> {
   const { warehouse, client, listing, ownedResources, source } = app;
   const owned = await ownedResources.acquire(RESOURCE);
-  await owned.takeTurn(async () => {
+  await owned.runAlone(async () => {
     owned.shape ??= await readTables(warehouse, RESOURCE);
   });
   const stored = await readCheckpoint(warehouse.own, RESOURCE);

@@ -94,7 +94,7 @@ function answer({ figures, behaviour, now }: ReportService, url: URL): Reply {
   const found = [...figures.values()].filter(({ day }) => day >= from && day < behind).toSorted(byDay);
   const listed = (behaviour.lists?.(found, from, to) ?? found).slice(0, cap);
   const asked = Number(url.searchParams.get('limit') ?? 100);
-  const [at, limit] = [placeOf(url.searchParams.get('cursor')), Math.min(asked, behaviour.pageCap ?? asked)];
+  const [at, limit] = [parsePlace(url.searchParams.get('cursor')), Math.min(asked, behaviour.pageCap ?? asked)];
   const next = at + limit < listed.length ? cursorOf(at + limit) : null;
   const summed = behaviour.totalsAll === true ? found : listed;
   const sum = summed.reduce((total, figure) => total + figure.views, totalError);
@@ -110,7 +110,7 @@ function cursorOf(at: number): string {
   return String(at).replace(/\d/g, (digit) => 'abcdefghij'.charAt(Number(digit)));
 }
 
-function placeOf(cursor: string | null): number {
+function parsePlace(cursor: string | null): number {
   return Number((cursor ?? '').replace(/[a-j]/g, (letter) => String('abcdefghij'.indexOf(letter))));
 }
 

@@ -5,7 +5,7 @@ import { escapePlaceholders } from '../../config/file/interpolate.ts';
 import { type ProfileFields, readPackagedProfile } from '../../config/load-profile.ts';
 import type { Profile } from '../../config/profile/profile.ts';
 import type { SourceSettings } from '../../config/settings.ts';
-import { snippet } from '../../http/body/read-body.ts';
+import { shortenText } from '../../http/body/read-body.ts';
 import { newMeter } from '../../http/client.ts';
 import { SyncError } from '../../model/errors.ts';
 import type { JsonObject, JsonValue } from '../../model/json.ts';
@@ -52,7 +52,7 @@ export async function findCollections(context: CliContext, source: SourceSetting
   }
   const refused = addCollections(own, rules, listed.filter(isObject));
   if (refused.length > 0) {
-    const names = refused.map((name) => snippet(name, 80)).join(', ');
+    const names = refused.map((name) => shortenText(name, 80)).join(', ');
     print(context, `Not copied, because of their names: ${names}. Add them to ${own.path} if you need them.`);
   }
   writeFileSync(own.path, ownProfileText(own));

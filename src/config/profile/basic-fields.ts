@@ -118,7 +118,7 @@ function placeFault(text: string): string | null {
 }
 
 /** Parses the text of a `requestPlace`, and `{name}` for a variable of the templates. */
-export function placeOf(text: string): RequestPlace {
+export function parsePlace(text: string): RequestPlace {
   const [, variable] = /^\{(\w+)\}$/.exec(text) ?? [];
   if (variable !== undefined) return { in: 'template', name: variable };
   const [, kind, rest = ''] = PREFIXED.exec(text) ?? [];

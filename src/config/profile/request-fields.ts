@@ -8,7 +8,7 @@ import {
   duration,
   fieldPath,
   isOwnHeader,
-  placeOf,
+  parsePlace,
   requestPlace,
   templateSchema,
   variablesIn,
@@ -67,7 +67,7 @@ export function withPostBodies<Schema extends z.ZodType<BodyUses>>(schema: Schem
     const ofPage = Object.entries(page).filter(([field]) => field.endsWith('_param'));
     const ofFilter = [incremental?.param, windows?.from_param, windows?.to_param];
     const places: unknown[] = [...ofPage.map(([, place]): unknown => place), ...ofFilter];
-    const hasPlaces = places.some((place) => typeof place === 'string' && placeOf(place).in === 'body');
+    const hasPlaces = places.some((place) => typeof place === 'string' && parsePlace(place).in === 'body');
     return method === 'POST' || (body === null && !hasPlaces);
   }, NEEDS_POST);
 }

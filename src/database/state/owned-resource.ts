@@ -88,12 +88,12 @@ export interface OwnedResource extends ResourceFacts {
   reacquire(): Promise<void>;
   /** The last release frees the resource: after the lingering time, or at once with `now`. */
   release(now?: boolean): Promise<void>;
-  /** Reads again which records were erased; call it within `takeTurn`. */
+  /** Reads again which records were erased; call it within `runAlone`. */
   rereadForgotten(): Promise<void>;
   /** The same object for all resources of the source. */
   readonly sourceViews: SourceViews;
   /** Runs `work` alone: a scan and a re-fetch must not write between each other's steps. */
-  takeTurn<T>(work: () => Promise<T>): Promise<T>;
+  runAlone<T>(work: () => Promise<T>): Promise<T>;
 }
 
 /** The resources of one source that this process owns. */
@@ -192,7 +192,7 @@ function createHandle(acquired: Acquired<Shared>, sourceViews: SourceViews): Own
     resource: shared.resource,
     sourceViews,
     lease: () => lease.proof(),
-    takeTurn: (work) => turns.add(work),
+    runAlone: (work) => turns.add(work),
     rereadForgotten: () => shared.rereadForgotten(),
     reacquire: () => turns.add(() => shared.renew()),
     release: (now) => acquired.release(now),

@@ -221,16 +221,16 @@ async function sendForToken(
         'No action needed: this process uses that token when it arrives.',
       );
     }
-    const hold = answerMemory.open();
+    const reservation = answerMemory.open();
     const signal = timeoutMs === undefined ? undefined : AbortSignal.timeout(timeoutMs);
     try {
-      return await exchange({ ...request, maxBytes: MAX_TOKEN_BYTES, signal }, { count: () => undefined, hold });
+      return await exchange({ ...request, maxBytes: MAX_TOKEN_BYTES, signal }, { count: () => undefined, reservation });
     } catch (error) {
       if (signal?.aborted !== true) throw error;
       const hint = 'Requests need a token. Check that the token endpoint responds.';
       throw unavailable(`${request.url.origin} gave no token in time`, hint);
     } finally {
-      hold.release();
+      reservation.release();
     }
   };
   const limiter = request.url.origin === baseUrl.origin ? rateLimiter : tokenRateLimiter;

@@ -17,7 +17,7 @@ import { messageOf, SyncError } from '../../model/errors.ts';
 import type { JsonValue } from '../../model/json.ts';
 import { parseJson } from '../../rows/json/parse-json.ts';
 import { fieldAt } from '../../rows/records/as-record.ts';
-import { scrubbedSnippet, snippet } from '../body/read-body.ts';
+import { shortenMasked, shortenText } from '../body/read-body.ts';
 import type { WireAnswer, WireRequest } from '../exchange.ts';
 import { judgeTokenAnswer, type OutcomeVerdict } from '../outcome/outcome-table.ts';
 import type { IssuedToken } from './credentials.ts';
@@ -136,14 +136,18 @@ function bearerToken(token: string, url: URL): string {
 
 function tokenError(error: unknown, url: URL, secrets: readonly string[]): unknown {
   if (error instanceof SyncError) return error;
-  if (error instanceof ResponseBodyError) return refused(url, scrubbedSnippet(error.error, secrets), error);
+  if (error instanceof ResponseBodyError) return refused(url, shortenMasked(error.error, secrets), error);
   if (error instanceof WWWAuthenticateChallengeError) return refused(url, `status ${error.status}`, error);
   if (error instanceof Error && 'code' in error) {
-    return new SyncError('bad_token', `${named(url)} gave no token that can be used: ${snippet(messageOf(error))}`, {
-      recovery: 'stop',
-      hint: 'Check auth.token_url, and token_path under auth in the profile.',
-      cause: withoutBody(error),
-    });
+    return new SyncError(
+      'bad_token',
+      `${named(url)} gave no token that can be used: ${shortenText(messageOf(error))}`,
+      {
+        recovery: 'stop',
+        hint: 'Check auth.token_url, and token_path under auth in the profile.',
+        cause: withoutBody(error),
+      },
+    );
   }
   return error;
 }
@@ -158,11 +162,11 @@ function refused(url: URL, why: string, error: Error): SyncError {
 
 /** Keeps only the message of a library error, which also has the body and so perhaps a token. */
 function withoutBody(error: Error): Error {
-  return new Error(snippet(error.message));
+  return new Error(shortenText(error.message));
 }
 
 function named(url: URL): string {
-  return `POST ${url.origin}${snippet(url.pathname)}`;
+  return `POST ${url.origin}${shortenText(url.pathname)}`;
 }
 
 type OauthPlan = SchemeWithSecrets<'oauth'>;
@@ -223,7 +227,7 @@ export async function logIn(
   const { username = null, password = null, key = null } = secrets;
   const values: TemplateValues = { username, password, key };
   const answer = await send(loginRequest(scheme, url, values));
-  const from = `${scheme.login.method} ${url.origin}${snippet(url.pathname)}`;
+  const from = `${scheme.login.method} ${url.origin}${shortenText(url.pathname)}`;
   const value = tokenIn(scheme, answer);
   // A login by form may redirect to a web page.
   const isDone = answer.status < 300 || (answer.status < 400 && scheme.token.startsWith('cookie:') && value !== null);
@@ -323,7 +327,7 @@ function epochMs(found: string | number, number: number): number {
 
 function loginRefused(from: string, answer: WireAnswer, secrets: readonly (string | null)[]): SyncError {
   const known = secrets.filter((secret) => secret !== null);
-  const said = scrubbedSnippet(answer.bytes.toString().trim(), known);
+  const said = shortenMasked(answer.bytes.toString().trim(), known);
   const message = `${from} refused the login with ${answer.status}${said === '' ? '' : `: ${said}`}`;
   return new SyncError('auth_failed', message, {
     recovery: 'stop',

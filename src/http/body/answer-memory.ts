@@ -19,11 +19,11 @@ export interface AnswerMemory {
   /** Bytes that are reserved now. */
   readonly taken: number;
   /** Starts a reservation of 0 bytes. */
-  open(): AnswerHold;
+  open(): MemoryReservation;
 }
 
 /** Memory reserved for one answer, from the first byte of its body until the answer is no longer used. */
-export interface AnswerHold {
+export interface MemoryReservation {
   /**
    * Sets the reserved bytes. Throws `SyncError`: `memory_full` (retry) if other answers use the rest, `body_too_heavy`
    * (stop) if the answer can never fit.
@@ -35,7 +35,7 @@ export interface AnswerHold {
    * Waits until this answer may exceed the limit; `release` ends that. The caller must not hold a slot or memory that
    * other answers wait for. Throws `memory_full` after `ms`, and the signal's reason.
    */
-  takeTurn(clock: Clock, ms: number, signal?: AbortSignal): Promise<void>;
+  waitForTurn(clock: Clock, ms: number, signal?: AbortSignal): Promise<void>;
   /** Releases all of it. May be called again. */
   release(): void;
 }
@@ -51,28 +51,28 @@ function createAnswerMemory(limit: number): AnswerMemory {
   const extra: ExtraRoom = { owner: null, waiting: [] };
   let taken = 0;
 
-  function open(): AnswerHold {
+  function open(): MemoryReservation {
     let own = 0;
     const resize = (bytes: number): void => {
       if (bytes > own && bytes > SMALL_ANSWER_BYTES) {
         if (bytes > limit) throw tooHeavy(limit);
-        if (taken - own + bytes > limit && extra.owner !== hold) throw full();
+        if (taken - own + bytes > limit && extra.owner !== reservation) throw full();
       }
       taken += bytes - own;
       own = bytes;
     };
-    const hold: AnswerHold = {
+    const reservation: MemoryReservation = {
       resize,
       grow: (bytes) => resize(own + bytes),
-      takeTurn: (clock, ms, signal) =>
-        takeTurn(extra, hold, (turn) => waitAtMost(clock, ms, unlessAborted(turn, signal))),
+      waitForTurn: (clock, ms, signal) =>
+        waitForTurn(extra, reservation, (turn) => waitAtMost(clock, ms, unlessAborted(turn, signal))),
       release: () => {
         taken -= own;
         own = 0;
-        passOn(extra, hold);
+        passOn(extra, reservation);
       },
     };
-    return hold;
+    return reservation;
   }
 
   return {
@@ -85,7 +85,7 @@ function createAnswerMemory(limit: number): AnswerMemory {
 }
 
 /** Waits until the answer may exceed the limit. `wait` returns null after its timeout. */
-async function takeTurn(
+async function waitForTurn(
   extra: ExtraRoom,
   answer: object,
   wait: (turn: Promise<void>) => Promise<unknown>,

@@ -11,7 +11,7 @@ import {
 import { SyncError } from '../../model/errors.ts';
 import { isSecretName, visibleText } from '../../model/visible-text.ts';
 import { scrub } from '../../observe/scrub.ts';
-import type { AnswerHold } from './answer-memory.ts';
+import type { MemoryReservation } from './answer-memory.ts';
 
 /** A response whose body has not been read yet. */
 export interface StreamedAnswer {
@@ -58,13 +58,13 @@ const DECOMPRESSORS: ReadonlyMap<string, CreateDecompressor> = new Map([
 export const ACCEPTED_ENCODINGS = 'gzip, br, zstd';
 
 /**
- * Reads and decompresses a body, up to `cap` bytes, for which it reserves memory in `hold`. Throws `body_too_large`, and
- * the errors of `decompress` and `hold`; a truncated body is an error.
+ * Reads and decompresses a body, up to `cap` bytes, for which it reserves memory in `reservation`. Throws `body_too_large`, and
+ * the errors of `decompress` and `reservation`; a truncated body is an error.
  */
 export async function readBody(
   body: Readable,
   encoding: string,
-  { cap, hold }: { cap: number; hold: AnswerHold },
+  { cap, reservation }: { cap: number; reservation: MemoryReservation },
   count: (bytes: number) => void,
 ): Promise<Buffer> {
   const chunks: Buffer[] = [];
@@ -74,7 +74,7 @@ export async function readBody(
     if (size > cap) {
       throw new SyncError('body_too_large', `the body is larger than ${cap} bytes`, { recovery: 'stop' });
     }
-    hold.grow(chunk.length);
+    reservation.grow(chunk.length);
     chunks.push(chunk);
   }
   return chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks, size);
@@ -149,11 +149,11 @@ function unsupported(what: string): SyncError {
   return new SyncError('unsupported_encoding', `the body has ${what}`, { recovery: 'stop' });
 }
 
-const SNIPPET_LENGTH = 200;
+const SHORT_LENGTH = 200;
 const QUERY_VALUE_LENGTH = 60;
 
 /** Makes external text safe for a message: one line, control characters escaped, at most 200 characters. */
-export function snippet(text: string, length: number = SNIPPET_LENGTH): string {
+export function shortenText(text: string, length: number = SHORT_LENGTH): string {
   const clean = visibleText(text.slice(0, length + 1).toWellFormed());
   return clean.length > length ? `${clean.slice(0, length - 1)}…` : clean;
 }
@@ -161,10 +161,10 @@ export function snippet(text: string, length: number = SNIPPET_LENGTH): string {
 /** Characters that are searched for secrets, which are removed before the text is cut. */
 const SEARCHED_LENGTH = 4_096;
 
-/** Like `snippet`, without secrets. */
-export function scrubbedSnippet(text: string, secrets: readonly string[], length?: number): string {
+/** Like `shortenText`, without secrets. */
+export function shortenMasked(text: string, secrets: readonly string[], length?: number): string {
   const searched = text.length > SEARCHED_LENGTH ? `${text.slice(0, SEARCHED_LENGTH)}…` : text;
-  return snippet(scrub(searched, secrets), length);
+  return shortenText(scrub(searched, secrets), length);
 }
 
 /** Short numbers, times and booleans, which cannot be credentials. */
@@ -184,9 +184,10 @@ export interface ShownQuery {
  */
 export function shownUrl(url: URL, rules: ShownQuery): string {
   const query = [...url.searchParams].map(
-    ([name, value]) => `${snippet(name)}=${isShown(name, value, rules) ? snippet(value, QUERY_VALUE_LENGTH) : '***'}`,
+    ([name, value]) =>
+      `${shortenText(name)}=${isShown(name, value, rules) ? shortenText(value, QUERY_VALUE_LENGTH) : '***'}`,
   );
-  return `${url.origin}${snippet(url.pathname)}${query.length > 0 ? `?${query.join('&')}` : ''}`;
+  return `${url.origin}${shortenText(url.pathname)}${query.length > 0 ? `?${query.join('&')}` : ''}`;
 }
 
 function isShown(name: string, value: string, { shown, hidden }: ShownQuery): boolean {

@@ -13,7 +13,7 @@ import {
   stringEnd,
 } from '../../rows/json/parse-json.ts';
 import { fieldAt, isObject } from '../../rows/records/as-record.ts';
-import type { AnswerHold } from '../body/answer-memory.ts';
+import type { MemoryReservation } from '../body/answer-memory.ts';
 import type { WireAnswer } from '../exchange.ts';
 import type { ReceivedResponse } from './outcome-table.ts';
 
@@ -88,7 +88,7 @@ interface BodyLimits {
   values: number;
   /** Max characters of long numbers together. */
   digits: number;
-  hold: AnswerHold;
+  reservation: MemoryReservation;
 }
 
 /** Estimated memory of a body: per byte (as bytes, text and values), and per value. */
@@ -138,7 +138,7 @@ export function interpret(
 function readContent({ bytes, headers }: WireAnswer, limits: BodyLimits): BodyContent {
   let decoded: DecodedText = { text: '', bytes };
   try {
-    limits.hold.resize(bytes.length * MEMORY_PER_BYTE);
+    limits.reservation.resize(bytes.length * MEMORY_PER_BYTE);
     decoded = decodeText(bytes, String(headers['content-type'] ?? ''));
     const other = isContainer(decoded.bytes) ? null : otherThanJson(decoded.text);
     if (other !== null) return other;
@@ -170,14 +170,14 @@ function otherThanJson(text: string): BodyContent | null {
     : null;
 }
 
-/** Throws `SyncError`: `too_many_values`, `too_many_digits`, and those of `hold`. */
+/** Throws `SyncError`: `too_many_values`, `too_many_digits`, and those of `reservation`. */
 function checkSize(bytes: Buffer, limits: BodyLimits): void {
   const { values, digits } = jsonSize(bytes);
   if (values > limits.values) throw beyond('too_many_values', `the body holds more than ${limits.values} values`);
   if (digits > limits.digits) {
     throw beyond('too_many_digits', `the long numbers of the body have more than ${limits.digits} digits together`);
   }
-  limits.hold.resize(bytes.length * MEMORY_PER_BYTE + values * MEMORY_PER_VALUE);
+  limits.reservation.resize(bytes.length * MEMORY_PER_BYTE + values * MEMORY_PER_VALUE);
 }
 
 function beyond(code: string, message: string): SyncError {

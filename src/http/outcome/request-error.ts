@@ -2,7 +2,7 @@
 import { SyncError } from '../../model/errors.ts';
 import { holdsSecret } from '../../observe/scrub.ts';
 import type { SentCredential } from '../auth/credentials.ts';
-import { scrubbedSnippet, snippet } from '../body/read-body.ts';
+import { shortenMasked, shortenText } from '../body/read-body.ts';
 import type { HttpMethod } from '../client.ts';
 import type { WireAnswer } from '../exchange.ts';
 import { type AnswerHeaders, errorIn, type OutcomeVerdict, partialSignIn, SENT_AS } from './outcome-table.ts';
@@ -21,7 +21,7 @@ export interface JudgedAttempt {
 /** Returns the id under which the operators of the service find this request; null if the answer has none. */
 export function requestId(headers: AnswerHeaders, secrets: readonly string[]): string | null {
   const value = REQUEST_ID_HEADERS.map((name) => headers[name]).find((one) => typeof one === 'string' && one !== '');
-  return typeof value === 'string' ? scrubbedSnippet(value, secrets, 80) : null;
+  return typeof value === 'string' ? shortenMasked(value, secrets, 80) : null;
 }
 
 /** Headers in which services and proxies identify a request. */
@@ -71,10 +71,10 @@ export function requestError({ judged, method, url, attempts, hint, secrets, not
 function explanation({ verdict, answer, reading }: JudgedAttempt, secrets: readonly string[]): string {
   if (answer.failure !== null) return `${verdict.reason} (${answer.failure})`;
   if (reading.defect !== '') {
-    return holdsSecret(reading.bytes.toString(), secrets) ? verdict.reason : snippet(reading.defect);
+    return holdsSecret(reading.bytes.toString(), secrets) ? verdict.reason : shortenText(reading.defect);
   }
   const { response } = reading;
-  const excerpt = scrubbedSnippet(response.excerpt.trim() || errorIn(response) || partialSignIn(response), secrets);
+  const excerpt = shortenMasked(response.excerpt.trim() || errorIn(response) || partialSignIn(response), secrets);
   return excerpt === '' ? verdict.reason : `${verdict.reason}: ${excerpt}`;
 }
 
@@ -138,5 +138,5 @@ function authSchemeHint({ verdict, answer, sent }: JudgedAttempt): string | null
   if (verdict.outcome !== 'reauth' || schemes.length === 0) return null;
   const [, own = 'Bearer'] = /^([\w-]+) /.exec(sent?.headers['authorization'] ?? '') ?? [];
   if (challenges.some((text) => text.toLowerCase().includes(own.toLowerCase()))) return null;
-  return `The service asks for ${snippet(schemes.join(', '), 40)}. ${verdict.hint ?? ''}`.trimEnd();
+  return `The service asks for ${shortenText(schemes.join(', '), 40)}. ${verdict.hint ?? ''}`.trimEnd();
 }

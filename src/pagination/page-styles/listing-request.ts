@@ -1,7 +1,7 @@
 // Builds the HTTP request for a page from the profile's templates, and resolves links to next pages.
-import { fillTemplate, placeOf, type TemplateValues, variablesIn } from '../../config/profile/basic-fields.ts';
+import { fillTemplate, parsePlace, type TemplateValues, variablesIn } from '../../config/profile/basic-fields.ts';
 import type { ResourceProfile } from '../../config/profile/profile.ts';
-import { snippet } from '../../http/body/read-body.ts';
+import { shortenText } from '../../http/body/read-body.ts';
 import type { ApiRequest, HttpMethod } from '../../http/client.ts';
 import { withoutParams } from '../../http/redirect.ts';
 import { SyncError } from '../../model/errors.ts';
@@ -56,7 +56,7 @@ function badNext(link: string, why: string): PageFault {
 }
 
 function withoutUser(link: string): string {
-  return snippet(JSON.stringify(link.replace(/\/\/[^/@]*@/, '//***@')));
+  return shortenText(JSON.stringify(link.replace(/\/\/[^/@]*@/, '//***@')));
 }
 
 export interface ListingTarget {
@@ -116,7 +116,7 @@ export function requestAt(parts: RequestParts, position: PagePosition): BuiltReq
   let sentBody = body === null ? null : fillBody(body, variables);
   if (body !== null && !isObject(sentBody)) sentBody = {};
   for (const [place, value] of Object.entries(page)) {
-    const found = placeOf(place);
+    const found = parsePlace(place);
     if (found.in === 'body') sentBody = withField(isObject(sentBody) ? sentBody : {}, found.path, value);
     if (found.in !== 'header') continue;
     refuseUnsendable(place, value);
@@ -137,7 +137,7 @@ export function singleRequest(parts: RequestParts): BuiltRequest {
 
 function variablesOf({ values }: RequestParts, page: PlaceValues): TemplateValues {
   const ofPage = Object.entries(page).flatMap(([place, value]): [string, string][] => {
-    const found = placeOf(place);
+    const found = parsePlace(place);
     return found.in === 'template' ? [[found.name, formatPlaceValue(value)]] : [];
   });
   return { ...values, ...Object.fromEntries(ofPage) };
@@ -188,7 +188,7 @@ function withField(body: JsonObject, [key = '', ...rest]: readonly string[], val
 
 function refuseUnsendable(place: string, value: PlaceValue): void {
   if (!cannotHold(place, value)) return;
-  const what = placeOf(place).in === 'query' ? 'query parameter' : 'request place';
+  const what = parsePlace(place).in === 'query' ? 'query parameter' : 'request place';
   throw new SyncError(
     'bad_query_value',
     `The ${what} ${place} holds control characters, or others that cannot stand there`,

@@ -1,6 +1,6 @@
 // The position of a page within a scan, and the form in which a checkpoint stores it.
 import { z } from 'zod';
-import { fillTemplate, placeOf, type TemplateValues } from '../../config/profile/basic-fields.ts';
+import { fillTemplate, parsePlace, type TemplateValues } from '../../config/profile/basic-fields.ts';
 import { ConfigError } from '../../model/errors.ts';
 import type { ExactNumber } from '../../model/json.ts';
 import { isExact, parseJson } from '../../rows/json/parse-json.ts';
@@ -50,7 +50,7 @@ export function isUnsendable(text: string): boolean {
 /** True for a value that this request place cannot hold unchanged. */
 export function cannotHold(place: string, value: PlaceValue): boolean {
   const text = formatPlaceValue(value);
-  return isUnsendable(text) || (placeOf(place).in === 'header' && !HEADER_VALUE.test(text));
+  return isUnsendable(text) || (parsePlace(place).in === 'header' && !HEADER_VALUE.test(text));
 }
 
 export function formatPlaceValue(value: PlaceValue): string {
@@ -70,7 +70,7 @@ export function withPlaces({ url, values }: PagePosition, changes: PlaceValues):
   const changed = new URL(ANY_ORIGIN + url);
   const others: Record<string, PlaceValue> = { ...values };
   for (const [place, value] of Object.entries(changes)) {
-    if (placeOf(place).in === 'query') changed.searchParams.set(place, formatPlaceValue(value));
+    if (parsePlace(place).in === 'query') changed.searchParams.set(place, formatPlaceValue(value));
     else others[place] = value;
   }
   changed.search = changed.searchParams.toString().replaceAll('+', '%20');

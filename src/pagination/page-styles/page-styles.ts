@@ -1,6 +1,6 @@
 // The page styles of profiles (cursor, page, offset, link, ...): how a response leads to the next request.
 import type { PageProfile } from '../../config/profile/page-style.ts';
-import { snippet } from '../../http/body/read-body.ts';
+import { shortenText } from '../../http/body/read-body.ts';
 import { ConfigError } from '../../model/errors.ts';
 import type { JsonValue, SourceRecord } from '../../model/json.ts';
 import { parseInstant } from '../../rows/columns/cells.ts';
@@ -402,7 +402,7 @@ function linkedStep(facts: AnsweredPage, link: string): NextStep | PageFault {
 function badLink(why: string, header: string | string[] | undefined): PageFault {
   return {
     code: 'bad_link_header',
-    message: `The Link header ${why}: ${snippet(JSON.stringify(header ?? ''))}`,
+    message: `The Link header ${why}: ${shortenText(JSON.stringify(header ?? ''))}`,
     hint: 'The header does not follow RFC 8288: report it to the service, or use another page style in the profile.',
   };
 }

@@ -1,6 +1,6 @@
 // Finds counts, next-page markers and links in a response, also where the profile does not name them.
 import type { PageProfile } from '../../config/profile/page-style.ts';
-import { snippet } from '../../http/body/read-body.ts';
+import { shortenText } from '../../http/body/read-body.ts';
 import type { JsonValue } from '../../model/json.ts';
 import { isExact } from '../../rows/json/parse-json.ts';
 import { fieldAt, isObject } from '../../rows/records/as-record.ts';
@@ -40,7 +40,7 @@ export function describeValue(value: JsonValue | undefined): string {
   if (value === null) return 'null';
   if (Array.isArray(value)) return `an array of ${value.length}`;
   if (isObject(value)) return `an object with ${keysOf(value)}`;
-  return `the ${isExact(value) ? 'number' : typeof value} ${snippet(JSON.stringify(value))}`;
+  return `the ${isExact(value) ? 'number' : typeof value} ${shortenText(JSON.stringify(value))}`;
 }
 
 /** A body's shape as a sentence, so that a wrong path in a profile can be put right from the message alone. */
@@ -52,7 +52,7 @@ export function describeBody(json: JsonValue): string {
 function keysOf(json: JsonValue): string {
   const keys = isObject(json) ? Object.keys(json) : [];
   if (keys.length === 0) return 'no keys';
-  const named = keys.slice(0, MAX_NAMED_KEYS).map((key) => snippet(JSON.stringify(key), 62));
+  const named = keys.slice(0, MAX_NAMED_KEYS).map((key) => shortenText(JSON.stringify(key), 62));
   const rest = keys.length - named.length;
   return `the keys ${named.join(', ')}${rest > 0 ? ` and ${rest} more` : ''}`;
 }

@@ -1,5 +1,5 @@
 // Requests the next pages of a scan while the consumer still processes the current one.
-import { type AnswerHold, answerMemory } from '../../http/body/answer-memory.ts';
+import { type MemoryReservation, answerMemory } from '../../http/body/answer-memory.ts';
 import type { ApiAnswer } from '../../http/client.ts';
 import { SyncError } from '../../model/errors.ts';
 import { isSamePosition, type PagePosition } from '../page-styles/page-position.ts';
@@ -39,7 +39,7 @@ type RequestEnd = { answer: PageAnswer } | { error: unknown };
 
 interface Prefetched {
   position: PagePosition;
-  hold: AnswerHold;
+  hold: MemoryReservation;
   end: Promise<RequestEnd>;
   isDone: boolean;
   /** True if the request failed, or its page is so short that it is likely the last one. */
@@ -62,8 +62,8 @@ export class PagePrefetch {
   #page: NextPages | null = null;
   #wrongGuesses = 0;
   /** Memory of all pages that were requested and are not released yet. */
-  readonly #holds = new Set<AnswerHold>();
-  #taken: AnswerHold[] = [];
+  readonly #holds = new Set<MemoryReservation>();
+  #taken: MemoryReservation[] = [];
 
   constructor(options: PrefetchOptions) {
     this.#options = options;
@@ -174,7 +174,7 @@ export class PagePrefetch {
     return countOf(answer) < Math.min(size, this.#page?.received ?? size);
   }
 
-  #release(holds: readonly AnswerHold[]): void {
+  #release(holds: readonly MemoryReservation[]): void {
     for (const hold of holds) {
       hold.release();
       this.#holds.delete(hold);

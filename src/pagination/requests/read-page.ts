@@ -3,7 +3,7 @@ import { declaredEnd, type PageProfile } from '../../config/profile/page-style.t
 import type { ResourceProfile } from '../../config/profile/profile.ts';
 import type { EmptyForm } from '../../config/profile/record-fields.ts';
 import type { AnswerRule } from '../../config/profile/request-fields.ts';
-import type { AnswerHold } from '../../http/body/answer-memory.ts';
+import type { MemoryReservation } from '../../http/body/answer-memory.ts';
 import type { ApiAnswer, ApiClient, ApiRequest, RequestMeter } from '../../http/client.ts';
 import { isEach, stepsOf } from '../../model/body-path.ts';
 import { SyncError } from '../../model/errors.ts';
@@ -37,7 +37,7 @@ export interface RequestOptions {
 }
 
 export interface OnePageOptions {
-  hold?: AnswerHold;
+  hold?: MemoryReservation;
   /** For a prefetched page, which must not wait for memory. */
   whenFull?: 'fail';
   skips?: AnswerRule;

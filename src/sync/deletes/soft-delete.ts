@@ -103,7 +103,7 @@ export async function softDelete(
   // An operator's decision needs no control request, nor does a resource whose records cannot be fetched individually.
   const needsControl = !isSure && profile.item !== null && found.gone.length > 0;
   const doubt = needsControl ? await verifyItemPath(context, found.gone, lane) : null;
-  return owned.takeTurn(async () => {
+  return owned.runAlone(async () => {
     const checkpoint = await readCheckpoint(warehouse.own, owned.resource);
     return writeDeletes({ context, evidence, lastSeen, doubt, checkpoint }, found);
   });

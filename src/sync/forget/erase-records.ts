@@ -21,7 +21,7 @@ const RECORDS_PER_STEP = 50;
  */
 export function eraseForgotten(source: SourceContext, resource: string, signal: AbortSignal): Promise<number> {
   return withResource(source, resource, signal, (context) =>
-    context.owned.takeTurn(async () => {
+    context.owned.runAlone(async () => {
       const requests = await unerasedRecords(context.warehouse.own, resource);
       if (requests.length === 0) return 0;
       // From here on these records are dropped when they are loaded.

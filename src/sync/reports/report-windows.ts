@@ -1,7 +1,7 @@
 // Date arithmetic of reports: days, windows (day, week, month), due windows, and ranges that one request covers.
 import type { ExtraQuery } from '../../checks/listing-scan.ts';
 import { formatStepMs, formatTime } from '../../checks/since.ts';
-import { placeOf } from '../../config/profile/basic-fields.ts';
+import { parsePlace } from '../../config/profile/basic-fields.ts';
 import {
   type Granularity,
   hasOffset,
@@ -253,7 +253,7 @@ export function rangeQuery(windows: ReportWindows, { from, to }: ReportRange, ha
   ]) {
     if (place == null || text == null) continue;
     // A Unix time is a number in a JSON body.
-    extraQuery[place] = placeOf(place).in === 'body' && format.startsWith('epoch_') ? Number(text) : text;
+    extraQuery[place] = parsePlace(place).in === 'body' && format.startsWith('epoch_') ? Number(text) : text;
   }
   return { extraQuery, values };
 }

@@ -49,7 +49,7 @@ export function repairResource(
   signal: AbortSignal,
 ): Promise<Repaired> {
   return withResource(source, report.resource, signal, async (context) => {
-    await context.owned.takeTurn(async () => {
+    await context.owned.runAlone(async () => {
       await refreshViews(context);
       await maintainKeys(context);
     });
@@ -88,7 +88,7 @@ async function deleteOrphans({ warehouse, owned }: ResourceContext, keys: readon
       ),
     ),
   );
-  await owned.takeTurn(() => warehouse.apply(statements, owned.lease()));
+  await owned.runAlone(() => warehouse.apply(statements, owned.lease()));
   return keys.filter((key) => !existing.has(key)).length;
 }
 
@@ -143,7 +143,7 @@ async function repairVersions(
         return update.where('id', '=', id).where('version', '=', version).compile();
       });
     });
-    if (statements.length > 0) await owned.takeTurn(() => warehouse.apply(statements, owned.lease()));
+    if (statements.length > 0) await owned.runAlone(() => warehouse.apply(statements, owned.lease()));
   }
 }
 
@@ -160,7 +160,7 @@ async function restoreRecords(
 ): Promise<string[]> {
   const written: string[] = [];
   for (const part of inParts(records, RESTORED_PER_TURN)) {
-    written.push(...(await context.owned.takeTurn(() => restorePart(context, part, timestampText(requestedAt)))));
+    written.push(...(await context.owned.runAlone(() => restorePart(context, part, timestampText(requestedAt)))));
     context.signal.throwIfAborted();
   }
   return written;

@@ -248,7 +248,7 @@ export function readingContext(
     recover: () => Promise.resolve(false),
     reacquire: () => Promise.resolve(),
     release: () => Promise.resolve(),
-    takeTurn: (work) => work(),
+    runAlone: (work) => work(),
   };
   return toRunContext(resourceContext(source, owned, { meter: newMeter(), signal }));
 }

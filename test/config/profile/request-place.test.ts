@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { isOwnHeader, placeOf, requestPlace } from '../../../src/config/profile/basic-fields.ts';
+import { isOwnHeader, parsePlace, requestPlace } from '../../../src/config/profile/basic-fields.ts';
 
 describe('the place of a value in a request', () => {
   it.each([
@@ -10,7 +10,7 @@ describe('the place of a value in a request', () => {
     ['{cursor}', { in: 'template', name: 'cursor' }],
   ])('%s', (text, place) => {
     expect(requestPlace.safeParse(text).success).toBe(true);
-    expect(placeOf(text)).toEqual(place);
+    expect(parsePlace(text)).toEqual(place);
   });
 
   it.each([

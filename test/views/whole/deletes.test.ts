@@ -47,7 +47,7 @@ describe.for(CASES)('sync_deletes on $database.name with history: $history', ({ 
       loader.load({ records: recordsOf(texts), requestedAt: begin + at * 1_000 }, () => []);
     const remove = (at: number, key: string, deletedAt: string | null = null) => {
       const gone = { keys: [key], at: timestampText(begin + at * 1_000), deletedAt, history };
-      return owned.takeTurn(() => softDelete(warehouse, owned, gone));
+      return owned.runAlone(() => softDelete(warehouse, owned, gone));
     };
 
     await load(1, '{"id":"a","n":1}', '{"id":"b","n":1}', '{"id":"c","n":1}');
