@@ -160,11 +160,6 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     in: 'warehouse',
     load: async () => (await import('./backup.ts')).restoreCommand,
   },
-  copy: {
-    about: 'Copy a SQLite warehouse to Postgres; fetches nothing again',
-    in: 'warehouse',
-    load: async () => (await import('./warehouse.ts')).copyCommand,
-  },
   sandbox: {
     about: 'Run a content service on this machine to experiment with',
     in: 'demo',

@@ -81,7 +81,7 @@ export async function growTables(
   return dropped;
 }
 
-export function creationSteps(
+function creationSteps(
   own: Kysely<OwnTables>,
   schema: string,
   table: TableShape,
