@@ -74,7 +74,7 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     load: async () => (await import('./files.ts')).filesCommand,
   },
   warehouse: {
-    about: 'Manage the tables as a whole: backup, restore, copy to Postgres, rebuild, grants',
+    about: 'Manage the tables as a whole: backup, restore, rebuild, grants',
     load: () => createGroup('warehouse'),
   },
   forget: {
@@ -90,7 +90,7 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     load: async () => (await import('./deliveries.ts')).deliveriesCommand,
   },
   export: {
-    about: 'Write files for other tools: parquet, csv, ndjson, dbt, deployment, monitoring',
+    about: 'Write files for other tools: parquet, csv, ndjson, dbt',
     load: async () => (await import('./export.ts')).exportCommand,
   },
   config: {
@@ -159,11 +159,6 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     about: 'Replace the warehouse by that of a backup; the inbox stays',
     in: 'warehouse',
     load: async () => (await import('./backup.ts')).restoreCommand,
-  },
-  copy: {
-    about: 'Copy a SQLite warehouse to Postgres; fetches nothing again',
-    in: 'warehouse',
-    load: async () => (await import('./warehouse.ts')).copyCommand,
   },
   sandbox: {
     about: 'Run a content service on this machine to experiment with',
