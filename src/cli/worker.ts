@@ -40,9 +40,8 @@ async function work(context: CliContext, options: WorkerOptions): Promise<ExitCo
   const settings = readWorkerSettings(context, options);
   await reportRefused(context, settings);
   const level = options.logLevel ?? settings.log.level;
-  const lost = { count: 0 };
-  const log = createLog({ level, secrets, destination: stderr, lost });
-  const metrics = createMetrics(version, () => lost.count);
+  const log = createLog({ level, secrets, destination: stderr });
+  const metrics = createMetrics(version);
   const host = options.host ?? settings.worker.host;
   const wanted = options.port ?? settings.worker.port;
   const warnings = [
