@@ -64,14 +64,13 @@ export async function startServing(context: CliContext, options: ServeOptions): 
   const level = options.logLevel ?? settings.log.level;
   const { host = settings.serve.host, port: onPort = settings.serve.port } = options;
   const serve: ServeSettings = { ...settings.serve, host, port: onPort };
-  const lost = { count: 0 };
-  const log = createLog({ level, secrets, destination: stderr, lost });
+  const log = createLog({ level, secrets, destination: stderr });
   const warnings = [
     ...serveWarnings(serve, Object.values(settings.sources), clock.now()),
     ...settingsWarnings(settings),
   ];
   for (const { message, ...about } of warnings) log.warn(about, message);
-  const metrics = createMetrics(version, () => lost.count);
+  const metrics = createMetrics(version);
   const served = await serveSources({ settings, version, clock, log, secrets, metrics });
   const pages = createPages({
     ...served,

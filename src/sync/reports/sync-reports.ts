@@ -1,6 +1,7 @@
 // Syncs a resource of reports, whose records are listed by day, week or month (`windows` of the profile).
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { asksForEnd, type ReportWindows } from '../../config/profile/incremental.ts';
+import type { ReportWindows } from '../../config/profile/incremental.ts';
+import { asksForEnd } from '../../config/profile/resource.ts';
 import type { CheckpointRow, WindowRow } from '../../database/own-tables.ts';
 import { saveCheckpoint } from '../../database/state/checkpoints.ts';
 import { inParts } from '../../database/state/in-parts.ts';

@@ -1,6 +1,7 @@
 // Reads the whole listing of a resource for `verify`, without writing and without a lease.
 import { setImmediate as yieldToEvents } from 'node:timers/promises';
-import { asksForEnd, type ReportWindows } from '../../config/profile/incremental.ts';
+import type { ReportWindows } from '../../config/profile/incremental.ts';
+import { asksForEnd } from '../../config/profile/resource.ts';
 import type { WindowRow } from '../../database/own-tables.ts';
 import { freshCheckpoint } from '../../database/state/checkpoints.ts';
 import type { Forgotten } from '../../database/state/forgotten.ts';
