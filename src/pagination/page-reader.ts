@@ -17,7 +17,7 @@ import {
   verifyPastEnd,
 } from './guards/verify-end.ts';
 import { isSamePosition, type PagePosition, sentTexts } from './page-styles/page-position.ts';
-import { type Doubt, pageError, type PageFault, type ScanEnd, type ScannedPage } from './page.ts';
+import { type IncompleteReason, pageError, type PageFault, type ScanEnd, type ScannedPage } from './page.ts';
 import type { PagePrefetch } from './requests/prefetch-pages.ts';
 import { isExpired, PastEnd, readPage, type ReadPage } from './requests/read-page.ts';
 
@@ -104,11 +104,15 @@ export class PageReader {
     return { before: [...before, ...(again ?? [])], current: this.#toPage(stepped, position, isShared) };
   }
 
-  /** Ends the scan with this page: that it has not seen all records is no doubt then. */
+  /** Ends the scan with this page: that it has not seen all records is no fault then. */
   cutShort(page: ScannedPage): ScannedPage {
     if (page.next === null) return page;
     const end = this.#endOf({ proof: 'signal', fault: null });
-    return { ...page, next: null, end: { ...end, doubts: end.doubts.filter(({ code }) => code !== 'fewer') } };
+    return {
+      ...page,
+      next: null,
+      end: { ...end, incompleteReasons: end.incompleteReasons.filter(({ code }) => code !== 'fewer') },
+    };
   }
 
   /** Returns the request that begins a record early; null if pages do not overlap. */
@@ -334,11 +338,12 @@ export class PageReader {
 
   #endOf({ proof, fault }: VerifiedEnd): ScanEnd {
     const { state, ages } = this.#parts;
-    const unproved: Doubt[] = fault === null ? [] : [{ code: 'unproved', message: fault.message, hint: fault.hint }];
+    const unproved: IncompleteReason[] =
+      fault === null ? [] : [{ code: 'unproved', message: fault.message, hint: fault.hint }];
     return {
       proof,
       records: state.distinct,
-      doubts: [...unproved, ...state.doubts(), ...ages.doubts()],
+      incompleteReasons: [...unproved, ...state.incompleteReasons(), ...ages.incompleteReasons()],
       keysHash: state.hash(),
       hasSeen: (key) => state.has(key),
       shortfall: state.missing(),

@@ -76,8 +76,11 @@ export async function* scanPages(options: ScanOptions): AsyncGenerator<Page, voi
       for (const page of before) yield readAgain(page);
       const page = isEnough(current) ? reader.cutShort(current) : current;
       loops.check(page);
-      const doubt = page.end === null ? null : await verifyNumbering(page, numbered);
-      const end = page.end && { ...page.end, doubts: [...page.end.doubts, ...(doubt === null ? [] : [doubt])] };
+      const reason = page.end === null ? null : await verifyNumbering(page, numbered);
+      const end = page.end && {
+        ...page.end,
+        incompleteReasons: [...page.end.incompleteReasons, ...(reason === null ? [] : [reason])],
+      };
       const release = prefetch.takeRelease();
       const total = Math.min(likelyTotal(page.total, state.distinct), options.most ?? Infinity);
       await prefetch.prefetch({ next: page.next, received: reader.step, total: total === Infinity ? null : total });

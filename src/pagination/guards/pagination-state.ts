@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import type { SourceRecord } from '../../model/json.ts';
 import { KEY_FINGERPRINT_BYTES } from '../../rows/records/record-key.ts';
 import { type PagePosition, isSamePosition, positionText } from '../page-styles/page-position.ts';
-import { type Doubt, type MissingRecords, pageError, type ScannedPage } from '../page.ts';
+import { type IncompleteReason, type MissingRecords, pageError, type ScannedPage } from '../page.ts';
 import type { UndeclaredSignals } from '../requests/listing-signals.ts';
 import { countPushed, eachKey, hasKey, KeySet, lastKnown, TextSet } from './key-set.ts';
 
@@ -235,20 +235,20 @@ export class PaginationState {
     return pushed > 0;
   }
 
-  /** Returns the doubts against the scan at its end, the gravest first. */
-  doubts(): Doubt[] {
+  /** Returns the reasons why the scan may be incomplete at its end, the gravest first. */
+  incompleteReasons(): IncompleteReason[] {
     const shortfall = this.#shortfall();
     // Enough distinct records, but on fewer places than the total: some were deleted since, and others are unread.
     const hasSlipped = this.#hasSlipped || (shortfall === null && this.hasReachedTotal && this.#endsBeforeTotal);
     // If a record was on more than one page, another one may be on none.
     const hasRepeats = !this.#hasStates && this.#received > this.#keys.size + this.#unkeyed;
-    const doubts: Doubt[] = [];
-    if (hasSlipped) doubts.push(SLIPPED);
-    else if (this.#hasEntered) doubts.push(ENTERED);
-    if (shortfall?.unit === 'records') doubts.push(fewerRecords(shortfall, hasRepeats));
-    else if (shortfall !== null) doubts.push(fewerPages(shortfall));
-    if (this.#hasUncheckedBoundary) doubts.push(UNWATCHED);
-    return doubts;
+    const reasons: IncompleteReason[] = [];
+    if (hasSlipped) reasons.push(SLIPPED);
+    else if (this.#hasEntered) reasons.push(ENTERED);
+    if (shortfall?.unit === 'records') reasons.push(fewerRecords(shortfall, hasRepeats));
+    else if (shortfall !== null) reasons.push(fewerPages(shortfall));
+    if (this.#hasUncheckedBoundary) reasons.push(UNWATCHED);
+    return reasons;
   }
 
   /** Counts the records that are missing to the total; null if none are known to be. */
@@ -330,25 +330,25 @@ const UNSTABLE_SORT =
   'usually the sort of the listing is not unique: add the id to it in query, such as sort=updated_at,id; else run it again when less is changed';
 const ACCEPT_MOVEMENT = `${UNSTABLE_SORT}; accept: [end] accepts it, but no row is marked deleted after such a scan`;
 
-const SLIPPED: Doubt = {
+const SLIPPED: IncompleteReason = {
   code: 'slipped',
   message: 'records moved between the pages while they were read, so one may have slipped past unread',
   hint: ACCEPT_MOVEMENT,
 };
 
-const ENTERED: Doubt = {
+const ENTERED: IncompleteReason = {
   code: 'entered',
   message: 'records came onto pages that had been read already, and pushed others on',
   hint: ACCEPT_MOVEMENT,
 };
 
-const UNWATCHED: Doubt = {
+const UNWATCHED: IncompleteReason = {
   code: 'unwatched',
   message: 'the listing is cut by page numbers and tells no total, so records that moved between pages would not show',
   hint: 'name where the service tells the total (page.total), or use offset pages, which show it by themselves',
 };
 
-function fewerRecords({ seen, signal: { path, count } }: Shortfall, hasRepeats: boolean): Doubt {
+function fewerRecords({ seen, signal: { path, count } }: Shortfall, hasRepeats: boolean): IncompleteReason {
   const ignore = path === null ? 'set page.total: null in the profile' : `add ${path} to page.ignored_totals`;
   return {
     code: 'fewer',
@@ -359,7 +359,7 @@ function fewerRecords({ seen, signal: { path, count } }: Shortfall, hasRepeats: 
   };
 }
 
-function fewerPages({ seen, signal: { path, count } }: Shortfall): Doubt {
+function fewerPages({ seen, signal: { path, count } }: Shortfall): IncompleteReason {
   return {
     code: 'fewer',
     message: `the scan read ${seen} ${seen === 1 ? 'page' : 'pages'}, but the service reports ${count} at ${path}`,

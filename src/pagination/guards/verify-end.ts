@@ -5,7 +5,14 @@ import { SyncError } from '../../model/errors.ts';
 import { KEY_FINGERPRINT_BYTES } from '../../rows/records/record-key.ts';
 import { isSamePosition, type PagePosition, withPlaces } from '../page-styles/page-position.ts';
 import type { AnsweredPage, NextStep, PageStyle } from '../page-styles/page-styles.ts';
-import { type Doubt, type EndProof, missingFault, pageError, type PageFault, type ScannedPage } from '../page.ts';
+import {
+  type IncompleteReason,
+  type EndProof,
+  missingFault,
+  pageError,
+  type PageFault,
+  type ScannedPage,
+} from '../page.ts';
 import {
   type ReadableResource,
   readPage,
@@ -289,8 +296,8 @@ interface NumberedListing extends ListingParts {
 interface NumberingCheck {
   at: PagePosition;
   findFault: (page: ReadPage, fresh: number) => PageFault | null | Promise<PageFault | null>;
-  /** The doubt if the service does not answer with a page; absent: none. */
-  ifRefused?: Doubt | null;
+  /** The reason why the scan may be incomplete if the service does not answer with a page; absent: none. */
+  ifRefused?: IncompleteReason | null;
 }
 
 /** Statuses with which services refuse a page that does not exist, such as page 0. */
@@ -305,17 +312,17 @@ export const MIN_OVERLAPPING_PAGE = 20;
 /**
  * At the end of a scan over numbered pages, requests the pages that would hold more records if the profile were wrong: the
  * one before the first (the service counts from 0), the one after the last (`page.total` counts something else), or the
- * last records (the offset is taken for a page number). Returns a doubt if the total may be the service's maximum.
+ * last records (the offset is taken for a page number). Returns a reason if the total may be the service's maximum.
  * Throws `SyncError` (`pagination_start`, `pagination_total`, `pagination_offset`).
  */
-export async function verifyNumbering(last: ScannedPage, listing: NumberedListing): Promise<Doubt | null> {
+export async function verifyNumbering(last: ScannedPage, listing: NumberedListing): Promise<IncompleteReason | null> {
   const { numbering, style, resource, requestPage, state } = listing;
   if (numbering === undefined || numbering.isVerified || style.positions === null || state.distinct === null)
     return null;
   // The page after the total was requested before, and refused.
   const isRefused = last.records.length === 0 && last.end?.proof === 'total';
-  const doubt = isRefused ? maxTotalDoubt(state.lastTotal) : null;
-  if (doubt !== null) return doubt;
+  const reason = isRefused ? maxTotalReason(state.lastTotal) : null;
+  if (reason !== null) return reason;
   for (const { at, findFault, ifRefused = null } of numberingChecks(listing, style.positions, last)) {
     const page = await readUnlessRefused(
       (position) => requestPage(position, { skips: IGNORED_STATUSES }),
@@ -348,7 +355,7 @@ function numberingChecks(
     // A page shorter than the others is the last one, whatever the total counts.
     if (records.length === 0 || records.length < fullPageSize) return [];
     const next = positions.after(position, records.length);
-    return [{ at: next, findFault: afterTotal(state), ifRefused: maxTotalDoubt(state.lastTotal) }];
+    return [{ at: next, findFault: afterTotal(state), ifRefused: maxTotalReason(state.lastTotal) }];
   }
   const before = end?.proof === 'pages' ? null : positions.beforeFirst(first);
   // Overlapping pages need no check: the shared record proves the offset.
@@ -397,7 +404,7 @@ function offsetFault({ records }: ReadPage, fresh: number): PageFault | null {
   };
 }
 
-function maxTotalDoubt(total: number | null): Doubt | null {
+function maxTotalReason(total: number | null): IncompleteReason | null {
   if (!USUAL_MAX.test(String(total))) return null;
   return {
     code: 'unproved',

@@ -9,7 +9,7 @@ import { SyncError } from '../../model/errors.ts';
 import type { JsonValue } from '../../model/json.ts';
 import { timeZone } from '../../model/time-zone.ts';
 import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
-import type { Doubt, Page } from '../../pagination/page.ts';
+import type { IncompleteReason, Page } from '../../pagination/page.ts';
 import { scanPages } from '../../pagination/scan-pages.ts';
 import { parseInstant } from '../../rows/columns/cells.ts';
 import { fieldAt } from '../../rows/records/as-record.ts';
@@ -89,7 +89,7 @@ export async function warnOfFeedGaps(context: RunContext, keys: readonly string[
 const UNREAD = 'delete_feed_unread';
 
 /** The feed is append-only: what is added meanwhile comes after the newest entry that was read, and is read next time. */
-const HARMLESS: ReadonlySet<Doubt['code']> = new Set(['entered', 'unwatched', 'cached']);
+const HARMLESS: ReadonlySet<IncompleteReason['code']> = new Set(['entered', 'unwatched', 'cached']);
 
 /** Throws `delete_feed_unread` for errors that concern only the feed. */
 async function* deletePages(context: RunContext, feed: DeleteFeed, from: string | null): AsyncGenerator<Page> {
@@ -106,8 +106,10 @@ async function* deletePages(context: RunContext, feed: DeleteFeed, from: string 
     });
     if (done === true) return;
     yield page;
-    const doubt = page.end?.doubts.find(({ code }) => !HARMLESS.has(code) && !(acceptsEnd && code === 'unproved'));
-    if (doubt !== undefined) throw new SyncError(UNREAD, doubt.message, { recovery: 'stop', hint: doubt.hint });
+    const reason = page.end?.incompleteReasons.find(
+      ({ code }) => !HARMLESS.has(code) && !(acceptsEnd && code === 'unproved'),
+    );
+    if (reason !== undefined) throw new SyncError(UNREAD, reason.message, { recovery: 'stop', hint: reason.hint });
   }
 }
 

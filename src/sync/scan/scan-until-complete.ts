@@ -100,7 +100,7 @@ const CLOCK_STEP_MS = 1_000;
 export const MAX_FETCHED_ALONE = 100;
 
 /**
- * For a scan that saw fewer records than the service counts, and has no other doubt:
+ * For a scan that saw fewer records than the service counts, and has no other reason to be incomplete:
  * 1. After a full scan with a cursor, loads by the filter the records that changed since the scan began.
  * 2. Fetches individually the records that only an earlier scan saw.
  * 3. Returns the scan as complete if these make up the total and, after a full scan, no other live row exists. Then no
@@ -113,7 +113,7 @@ async function supplyMissing(
   former: readonly ScanEnd[],
 ): Promise<{ checkpoint: CheckpointRow; verdict: ScanVerdict } | null> {
   const missing = end.shortfall?.count ?? 0;
-  const isOnlyShort = verdict.doubts.every(({ code }) => code === 'fewer');
+  const isOnlyShort = verdict.incompleteReasons.every(({ code }) => code === 'fewer');
   if (missing === 0 || !isOnlyShort) return null;
   const added = new KeySet();
   const { cursor, cursor_seen_at: endedAt } = ifComplete;
@@ -133,7 +133,7 @@ async function supplyMissing(
     ...verdict,
     isComplete: true,
     allowsDeletes: false,
-    doubts: [],
+    incompleteReasons: [],
     needsCatchUp: false,
     mayRepeat: false,
   };

@@ -11,7 +11,7 @@ async function ended(page: object, respond: Responder, records = 'data'): Promis
   const ids = new Set(idsOf(pages));
   if (error !== null) return [ids.size, error instanceof SyncError ? error.code : messageOf(error)];
   const end = pages.at(-1)?.end;
-  const unproved = end?.doubts.find(({ code }) => code === 'unproved' || code === 'fewer');
+  const unproved = end?.incompleteReasons.find(({ code }) => code === 'unproved' || code === 'fewer');
   return [ids.size, unproved?.code ?? `by ${end?.proof}`];
 }
 

@@ -43,5 +43,5 @@ it.for<[total: number, doubts: string[], next: Reply]>([
   });
   const totalled = pageSchema.parse({ style: 'page', size, total: 'total' });
   const { pages, error } = await collect(walkOver(server, totalled, { numbering: { isVerified: false } }));
-  expect([error, pages.at(-1)?.end?.doubts.map(({ code }) => code)]).toEqual([null, doubts]);
+  expect([error, pages.at(-1)?.end?.incompleteReasons.map(({ code }) => code)]).toEqual([null, doubts]);
 });
