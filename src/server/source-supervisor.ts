@@ -129,7 +129,7 @@ export class SourceSupervisor {
   /** Called when resources have been paused or resumed. */
   async pausesChanged(): Promise<void> {
     await this.work.pausesChanged();
-    await this.#scheduler?.applyPauses();
+    this.#scheduler?.wake();
   }
 
   /** Sets whether this process leads the source from now on: only the leader runs what is due. */

@@ -20,7 +20,6 @@ export interface DrainParts extends WatchedSource {
   isResponsible?: (resources: readonly string[]) => boolean;
   /** Throws if a resource must not be owned now. */
   checkOwner?: (resource: string) => void;
-  pollMs?: number;
 }
 
 /** Starts to process the deliveries of a source; null if it receives no webhooks. */

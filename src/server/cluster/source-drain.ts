@@ -24,8 +24,6 @@ interface SourceDrainOptions extends WatchedSource {
 /** The user of a drain: a drain item, for all deliveries; or the sync that owns a resource, for its deliveries. */
 export type DrainUser = { all: true } | { resource: string };
 
-/** The inbox is polled, because deliveries that another process receives do not wake this one. */
-const POLL_MS = 1_000;
 /** Interval of queries whether another process wants to sync a resource that this drain keeps owning. */
 const YIELD_INTERVAL_MS = 3_000;
 const CHECK_INTERVAL_MS = 250;
@@ -61,7 +59,6 @@ export class SourceDrain {
       pauses: new KnownPauses(app.warehouse, clock),
       scan: (resource, command) =>
         scanToSuccess(queue, { kind: 'walk', source: name, resource, command }, clock, signal),
-      pollMs: POLL_MS,
       isResponsible: (resources) => [...this.#users].some((user) => 'all' in user || resources.includes(user.resource)),
       checkOwner: (resource) => {
         if (!this.#yielded.has(resource)) return;

@@ -1,7 +1,6 @@
 // The schedule of one resource: a loop that runs what is due or requested, and waits in between.
 import type { Clock } from '../../model/clock.ts';
 import { SyncError } from '../../model/errors.ts';
-import { timestampMs } from '../../model/timestamp-text.ts';
 import type { RunStatus } from '../../model/vocabulary.ts';
 import { WakeableSleep } from '../../model/waiting.ts';
 import type { SyncCommand } from '../../sync/plan.ts';
@@ -62,15 +61,11 @@ export class ResourceSchedule {
   #requests: readonly ScanRequest[] = [];
   #stored: StoredSuccess | null = null;
   #due = NOTHING_DUE;
-  #lastSuccess: SeenTime | null = null;
-  #lastFull: SeenTime | null = null;
   #running: ScheduleState['running'] = null;
   #failures = 0;
   /** Monotonic milliseconds before which nothing starts. */
   #notBefore = -Infinity;
   #isPaused = false;
-  /** Stops the scan in progress. */
-  #scan = new AbortController();
 
   constructor(parts: ScheduleParts) {
     this.#parts = parts;
@@ -114,20 +109,8 @@ export class ResourceSchedule {
 
   /** Forgets failures and the wait after them, but not the wait that the service requested. */
   retry(): void {
-    this.#failures = 0;
-    this.#notBefore = -Infinity;
+    this.#forgetFailures();
     this.wake();
-  }
-
-  /** Checks whether the resource is paused; then stops a scan in progress after the current page. */
-  async applyPause(): Promise<void> {
-    const wasPaused = this.#isPaused;
-    this.#isPaused = await this.#parts.isPaused(this.#parts.resource);
-    if (this.#isPaused) {
-      const reason = new SyncError('interrupted', 'the resource was paused', { recovery: 'stop' });
-      this.#scan.abort(reason);
-      this.#refuse(reason, isWaitingUser);
-    } else if (wasPaused) this.retry();
   }
 
   state(): ScheduleState {
@@ -136,6 +119,11 @@ export class ResourceSchedule {
     const notBefore = clock.now() + Math.max(0, this.#notBefore - clock.monotonic());
     const next = nextAt === null ? null : Math.max(nextAt, notBefore);
     return { resource, running: this.#running, failures: this.#failures, nextAt: next, overdueAt };
+  }
+
+  #forgetFailures(): void {
+    this.#failures = 0;
+    this.#notBefore = -Infinity;
   }
 
   #add(command: SyncCommand, request: { isNow: boolean; isServed: boolean }): Promise<RunReport> {
@@ -154,19 +142,20 @@ export class ResourceSchedule {
   async #nextCommand(): Promise<SyncCommand | null> {
     const { resource, times, clock, checkpoints, isPaused } = this.#parts;
     try {
-      const stored = await checkpoints(resource);
+      const wasPaused = this.#isPaused;
+      this.#stored = await checkpoints(resource);
       this.#isPaused = await isPaused(resource);
-      this.#stored = stored;
-      this.#lastSuccess = seenTime(this.#lastSuccess, stored?.last_success_at ?? null, clock);
-      this.#lastFull = seenTime(this.#lastFull, stored?.last_full_at ?? null, clock);
-      const elapsed = { success: elapsedSince(this.#lastSuccess, clock), full: elapsedSince(this.#lastFull, clock) };
-      this.#due = computeDue({ times, stored, elapsed, now: clock.now(), watchedSince: this.#watchedSince });
+      if (wasPaused && !this.#isPaused) this.#forgetFailures();
+      this.#due = computeDue({ times, stored: this.#stored, now: clock.now(), watchedSince: this.#watchedSince });
     } catch (error) {
       this.#countThrown(error);
       this.#refuse(error, isWaitingUser);
       return null;
     }
-    if (this.#isPaused) return null;
+    if (this.#isPaused) {
+      this.#refuse(new SyncError('interrupted', 'the resource was paused', { recovery: 'stop' }), isWaitingUser);
+      return null;
+    }
     // For a user's request, the run itself reports a wait that the service requested.
     const mayWait = !this.#requests.some(isWaitingUser);
     if (mayWait && (this.#due.parkedUntil !== null || clock.monotonic() < this.#notBefore)) return null;
@@ -179,8 +168,7 @@ export class ResourceSchedule {
     for (const request of this.#requests) request.isServed = command === 'backfill' || request.command === 'sync';
     const isAsked = this.#requests.some(({ isServed, isNow }) => isServed && isNow);
     this.#running = { command, since: this.#parts.clock.now() };
-    this.#scan = new AbortController();
-    const attempt = await this.#run(command, AbortSignal.any([signal, this.#scan.signal]), isAsked);
+    const attempt = await this.#run(command, signal, isAsked);
     this.#running = null;
     // After a failure, only users' requests are answered.
     const isAnswered = ({ isServed, isNow }: ScanRequest): boolean => isServed && (attempt.isDone || isNow);
@@ -272,23 +260,4 @@ function failurePauseMs(failures: number, code: string | null): number {
   if (code !== null && CREDENTIAL_CODES.has(code)) return CREDENTIAL_PAUSE_MS;
   if (code !== null && LEASE_CODES.has(code)) return LEASE_PAUSE_MS;
   return Math.min(MINUTE_MS * 2 ** (Math.max(1, failures) - 1), MAX_FAILURE_PAUSE_MS);
-}
-
-/** A stored time, and the same time on the monotonic clock; null if that is not known. */
-interface SeenTime {
-  text: string | null;
-  at: number | null;
-}
-
-/** Records when this process first read a stored time. */
-function seenTime(known: SeenTime | null, text: string | null, clock: Clock): SeenTime {
-  if (known?.text === text) return known;
-  if (known !== null || text === null) return { text, at: clock.monotonic() };
-  // Stored before this process started: its age is known unless the clock was set back since.
-  const ageMs = clock.now() - timestampMs(text);
-  return { text, at: ageMs < 0 ? null : clock.monotonic() - ageMs };
-}
-
-function elapsedSince({ at }: SeenTime, clock: Clock): number | null {
-  return at === null ? null : clock.monotonic() - at;
 }
