@@ -197,7 +197,7 @@ export async function findGoneColumns(context: ResourceContext, columns: ColumnP
     }),
     ...columns.back.map((each) => toRow(each, 'back', null)),
   ];
-  await owned.runAlone(() => warehouse.apply(saveValueChanges(warehouse.own, rows), owned.lease()));
+  await owned.runAlone(() => owned.commit(saveValueChanges(warehouse.own, rows)));
   return [...Map.groupBy(gone, ({ table }) => table).values()].map((alike) => goneWarning(alike, columns));
 }
 

@@ -65,7 +65,7 @@ async function purgeDeleted({ warehouse, owned, clock, deletes, signal }: RunCon
     removed = await owned.runAlone(async () => {
       const keys = await keysDeletedBefore(warehouse, table, deletedBefore, ROWS_PER_STEP);
       const rows = { resource, table, children: [], keys };
-      if (keys.length > 0) await warehouse.apply(dropStatements(warehouse, rows), owned.lease());
+      if (keys.length > 0) await owned.commit(dropStatements(warehouse, rows));
       return keys.length;
     });
     await nextTurn();

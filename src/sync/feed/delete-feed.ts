@@ -63,7 +63,7 @@ export async function readDeleteFeed(context: RunContext): Promise<string[]> {
     return [];
   }
   const row = { ...feedKey, cursor: newest, page: null, fresh: null, moved_at: timestampText(clock.now()) };
-  await warehouse.apply([saveFeed(warehouse.own, row)], owned.lease());
+  await owned.commit([saveFeed(warehouse.own, row)]);
   if (known === null) return [];
   const open = await readDeleteCandidates(warehouse.own, resource, ['open']);
   return open.flatMap(({ reason, record_id }) => (reason === 'missing' ? [record_id] : []));
@@ -160,7 +160,7 @@ async function noteDeletes(context: RunContext, page: Page, named: readonly Name
     return isDoubtful || isCreatedAgain ? [] : [{ key, at: at === null ? null : timestampText(at.epochMs) }];
   });
   const candidate = { resource: owned.resource, reason: 'told', evidence_at: timestampText(page.requestedAt) } as const;
-  if (gone.length > 0) await warehouse.apply(noteReportedDeletes(warehouse.own, candidate, gone), owned.lease());
+  if (gone.length > 0) await owned.commit(noteReportedDeletes(warehouse.own, candidate, gone));
 }
 
 function newestOf(known: string | null, named: readonly NamedDelete[], feed: DeleteFeed, clock: number): string | null {

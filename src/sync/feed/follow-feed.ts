@@ -140,11 +140,11 @@ async function saveSuccess(context: RunContext): Promise<void> {
   const stored = await readCheckpoint(warehouse.own, owned.resource);
   if (stored === null) return;
   const done = { ...stored, last_success_at: timestampText(clock.now()), unproved_at: null, due_at: null };
-  await warehouse.apply([saveCheckpoint(warehouse.own, done)], owned.lease());
+  await owned.commit([saveCheckpoint(warehouse.own, done)]);
 }
 
 async function save({ warehouse, owned }: RunContext, state: FeedRow): Promise<void> {
-  await warehouse.apply([saveFeed(warehouse.own, state)], owned.lease());
+  await owned.commit([saveFeed(warehouse.own, state)]);
 }
 
 function refusedAgain(): SyncError {
@@ -232,5 +232,5 @@ async function fetchAndLoad(context: RunContext, key: string): Promise<void> {
   if (named.length === 0) return;
   const reason = reading.stated === undefined ? 'told' : 'stated';
   const candidate = { resource: owned.resource, reason, evidence_at: timestampText(reading.requestedAt) } as const;
-  await warehouse.apply(noteReportedDeletes(warehouse.own, candidate, named), owned.lease());
+  await owned.commit(noteReportedDeletes(warehouse.own, candidate, named));
 }

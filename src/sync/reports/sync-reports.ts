@@ -90,7 +90,7 @@ export async function syncReports(context: RunContext, plan: ScanPlan, windows: 
     updated: [],
   };
   const checkpoint = checkpointAfter(scan.checkpoint, ended, clock.now());
-  await owned.runAlone(() => warehouse.apply([saveCheckpoint(warehouse.own, checkpoint)], owned.lease()));
+  await owned.runAlone(() => owned.commit([saveCheckpoint(warehouse.own, checkpoint)]));
   const dropped = await dropOldWindows(context, reports);
   const current = windowWarnings([...reports.rows.values()], owned.resource, windows);
   progress.warnings.push(...warnings.values(), ...current, ...dropped);
@@ -217,7 +217,7 @@ async function deferWindow(
   const row = reports.rows.get(from);
   if (row?.is_final !== 1) return [];
   const due = { ...row, is_final: 0 } as const;
-  await owned.runAlone(() => warehouse.apply(saveWindows(warehouse.own, [due]), owned.lease()));
+  await owned.runAlone(() => owned.commit(saveWindows(warehouse.own, [due])));
   reports.rows.set(from, due);
   return [];
 }
@@ -376,7 +376,7 @@ async function dropWindow(context: RunContext, reports: Reports, row: WindowRow)
       ...(table === undefined ? [] : dropStatements(warehouse, { resource: owned.resource, table, children, keys })),
       ...saveWindows(warehouse.own, saved),
     ];
-    await owned.runAlone(() => warehouse.apply(statements, owned.lease()));
+    await owned.runAlone(() => owned.commit(statements));
     await nextTurn();
   }
   reports.rows.set(row.window_start, dropped);

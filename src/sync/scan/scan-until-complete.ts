@@ -128,7 +128,7 @@ async function supplyMissing(
   if (!(await confirmSeenEarlier(context, attempt.plan.mode, { end, added, former }, missing - added.size)))
     return null;
   const checkpoint = { ...ifComplete, walk_credential: null };
-  await context.warehouse.apply([saveCheckpoint(context.warehouse.own, checkpoint)], context.owned.lease());
+  await context.owned.commit([saveCheckpoint(context.warehouse.own, checkpoint)]);
   const concluded = {
     ...verdict,
     isComplete: true,
@@ -250,7 +250,7 @@ async function forgetCursor(
   if (needsCatchUp) progress.warnings.push(catchUpWarning(context, incremental));
   if (isAccepted(profile)) return checkpoint;
   const without = { ...checkpoint, cursor: null, cursor_key: null, cursor_seen_at: null };
-  await warehouse.apply([saveCheckpoint(warehouse.own, without)], owned.lease());
+  await owned.commit([saveCheckpoint(warehouse.own, without)]);
   return without;
 }
 
@@ -286,7 +286,7 @@ async function scanOnce(context: RunContext, attempt: ScanAttempt): Promise<Load
       // A resumed scan would see too few records to detect the wrong numbering again.
       const stored = await readCheckpoint(warehouse.own, owned.resource);
       const forgotten = stored === null ? [] : [saveCheckpoint(warehouse.own, { ...stored, ...NO_SCAN })];
-      await warehouse.apply(forgotten, owned.lease());
+      await owned.commit(forgotten);
     }
     if (!(error instanceof SyncError) || error.code !== 'cursor_expired') throw error;
     const { plan } = attempt;
