@@ -3,8 +3,7 @@ import { toEpochMs, formatSince, sinceValue } from '../../checks/since.ts';
 import type { DeleteFeed } from '../../config/profile/delete-fields.ts';
 import { withStoredNames } from '../../config/profile/incremental.ts';
 import { readCheckpoint, readFeed, saveFeed } from '../../database/state/checkpoints.ts';
-import { inParts } from '../../database/state/in-parts.ts';
-import { noteReportedDeletes, readDeleteCandidates } from '../../database/state/suspects.ts';
+import { noteReportedDeletes } from '../../database/state/suspects.ts';
 import { SyncError } from '../../model/errors.ts';
 import type { JsonValue } from '../../model/json.ts';
 import { timeZone } from '../../model/time-zone.ts';
@@ -32,13 +31,13 @@ const SURELY_LATER_MS = 300_000;
 
 /**
  * Reads the feed of deletes from its stored cursor, and notes the live rows that it names as delete candidates. If it
- * cannot be read to its end, the cursor stays, with a warning. Returns the keys of rows that a full scan has not seen and
- * that the feed should have named. Throws `DeferredError`, the signal's reason and what the warehouse throws.
+ * cannot be read to its end, the cursor stays, with a warning. Throws `DeferredError`, the signal's reason and what the
+ * warehouse throws.
  */
-export async function readDeleteFeed(context: RunContext): Promise<string[]> {
+export async function readDeleteFeed(context: RunContext): Promise<void> {
   const { warehouse, owned, profile, progress, scrub, clock } = context;
   const feed = profile.delete_feed;
-  if (feed === null) return [];
+  if (feed === null) return;
   const { resource } = owned;
   const fingerprint = canonicalHash({ ...withStoredNames(feed), page: feed.page && pageCut(feed.page) });
   const feedKey = { resource, feed: 'deletes', fingerprint } as const;
@@ -60,30 +59,10 @@ export async function readDeleteFeed(context: RunContext): Promise<string[]> {
         error.hint ??
         'until it is, deletes are found by full scans: compare delete_feed in the profile with its answer',
     });
-    return [];
+    return;
   }
   const row = { ...feedKey, cursor: newest, page: null, fresh: null, moved_at: timestampText(clock.now()) };
   await owned.commit([saveFeed(warehouse.own, row)]);
-  if (known === null) return [];
-  const open = await readDeleteCandidates(warehouse.own, resource, ['open']);
-  return open.flatMap(({ reason, record_id }) => (reason === 'missing' ? [record_id] : []));
-}
-
-/** Warns of deleted records that the feed did not name; `keys` are those that a full scan has not seen. */
-export async function warnOfFeedGaps(context: RunContext, keys: readonly string[]): Promise<void> {
-  const table = context.owned.shape?.tables[0];
-  if (table === undefined || keys.length === 0) return;
-  let count = 0;
-  for (const part of inParts(keys)) {
-    const rows = await context.warehouse.rows.stored(table, part, []);
-    for (const { deletedAt } of rows.values()) count += deletedAt === null ? 0 : 1;
-  }
-  if (count === 0) return;
-  context.progress.warnings.push({
-    code: 'delete_feed_incomplete',
-    message: `${count} ${count === 1 ? 'record is' : 'records are'} deleted of which the feed of deletes says nothing: a full scan has found it`,
-    hint: 'records that are only no longer listed, such as drafts, may not be named there: scan fully as often as that has to be known; else compare query, filter, id and at of delete_feed with its answer',
-  });
 }
 
 const UNREAD = 'delete_feed_unread';
