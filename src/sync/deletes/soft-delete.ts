@@ -123,7 +123,7 @@ async function writeDeletes(
   { gone, listed, waiting }: ComparedRecords,
 ): Promise<SoftDeleteOutcome> {
   const { context, evidence, doubt } = attempt;
-  const { warehouse, owned } = context;
+  const { owned } = context;
   const table = owned.shape?.tables[0];
   const found = await sortByRow(attempt, table, gone);
   await noteUndecided(attempt, found, waiting, listed.map(keyOf));
@@ -134,7 +134,7 @@ async function writeDeletes(
   const since = found.live.reduce((least, { at }) => (at < least ? at : least), '9');
   const hold = evidence.isReleased ? null : await findHold(attempt, table, keys.length, since);
   if (hold !== null) {
-    await warehouse.apply(candidateStatements(attempt, hold, since, keys), owned.lease());
+    await owned.commit(candidateStatements(attempt, hold, since, keys));
     return { ...undecided, deleted: [], held: [...undecided.held, ...keys] };
   }
   await markDeleted(attempt, table, found.live);
@@ -200,7 +200,7 @@ async function noteUndecided(
     ...forgetDeleteCandidates(warehouse.own, owned.resource, decided, 'waiting'),
     ...candidateStatements(attempt, { state: 'open', detail: null }, at, kept.map(keyOf)),
   ];
-  if (statements.length > 0) await warehouse.apply(statements, owned.lease());
+  await owned.commit(statements);
 }
 
 type Hold = Pick<CandidateFacts, 'state' | 'detail'>;
@@ -253,7 +253,7 @@ async function markDeleted(
     ? markConfirmed(own, resource, keys, timestampText(clock.now()))
     : forgetDeleteCandidates(own, resource, keys);
   if (profile.mask !== null) noted.push(forgetSourceTexts(own, resource));
-  await warehouse.apply([...statements, ...noted], owned.lease());
+  await owned.commit([...statements, ...noted]);
 }
 
 function candidateStatements(

@@ -121,7 +121,7 @@ async function holdIfTooMany(context: ResourceContext, named: readonly DeleteCan
   const ids = named.map(({ record_id }) => record_id);
   const detail = await tooManyDeletes(context, table, await countLive(context, table, ids));
   if (detail === null) return false;
-  await warehouse.apply(holdDeletes(warehouse.own, owned.resource, ids, detail), owned.lease());
+  await owned.commit(holdDeletes(warehouse.own, owned.resource, ids, detail));
   return true;
 }
 
@@ -195,7 +195,7 @@ async function fetchAndDelete(
     const missed = await decideFailed(context, fetched);
     const { deleted, doubt } = await deleteDecided(context, [...gone, ...missed.values()], onLoaded, lastSeen);
     // The path of single records is broken, so the responses for other candidates would be misread.
-    if (doubt !== null) await warehouse.apply([holdOpenDeletes(warehouse.own, owned.resource, doubt)], owned.lease());
+    if (doubt !== null) await owned.commit([holdOpenDeletes(warehouse.own, owned.resource, doubt)]);
     if (fatal !== undefined) throw fatal;
     const errors = fetched.flatMap((each) =>
       each.response instanceof SyncError && !missed.has(each) ? [each.response] : [],

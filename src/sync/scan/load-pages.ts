@@ -1,4 +1,3 @@
-// Loads the pages of a listing into tables, one transaction per page with the checkpoint after it; and judges the end.
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { DescendingOrder, isNewestFirst } from '../../checks/filter.ts';
 import { filterQuery, listingScan } from '../../checks/listing-scan.ts';
@@ -23,6 +22,8 @@ import type { ScanPlan } from '../plan.ts';
 import type { Warning } from '../report.ts';
 import { countPage, type RunContext, withPage } from '../run-progress.ts';
 import { partitionsOf, resumeScan, seenStatements } from './resume-scan.ts';
+
+// Loads the pages of a listing into tables, one transaction per page with the checkpoint after it; and judges the end.
 
 /** One of the scans that `scanUntilComplete` makes. */
 export interface ScanAttempt {
@@ -86,7 +87,7 @@ export async function loadPages(context: RunContext, attempt: ScanAttempt): Prom
     const verdict = ended?.verdict ?? null;
     let next = checkpoint;
     const outcome = await loader.load(page, async (facts, counted) => {
-      await progress.columns.addPage(context, facts, scanStartedAt);
+      progress.columns.addPage(facts, scanStartedAt);
       addPage(attempt.evidence, facts);
       attempt.onPage?.(facts);
       next = checkpointAfterPage(context, checkpoint, page, facts, verdict?.isComplete ?? false);

@@ -1,4 +1,3 @@
-// Scans a listing, and repeats the scan until it has seen every record.
 import { sinceValue, toEpochMs } from '../../checks/since.ts';
 import type { CheckpointRow } from '../../database/own-tables.ts';
 import { NO_SCAN, readCheckpoint, saveCheckpoint } from '../../database/state/checkpoints.ts';
@@ -16,16 +15,12 @@ import { type ItemReading, readItem } from '../../pagination/read-item.ts';
 import { storedZone, updatedColumns, updatedTime, updatedZone } from '../../rows/columns/updated-time.ts';
 import { KEY_FINGERPRINT_BYTES, keyFingerprints } from '../../rows/records/record-key.ts';
 import { unseenRows } from '../deletes/detect-deletes.ts';
-import {
-  catchUpWarning,
-  type FilterEvidence,
-  isAccepted,
-  newEvidence,
-  orderWarning,
-} from '../filter/filter-evidence.ts';
+import { catchUpWarning, type FilterEvidence, isAccepted, newEvidence, orderWarning } from '../filter/filter-evidence.ts';
 import { type ScanPlan, startScan } from '../plan.ts';
 import type { RunContext } from '../run-progress.ts';
 import { endWarnings, type LoadedScan, loadPages, type ScanAttempt, type ScanVerdict } from './load-pages.ts';
+
+// Scans a listing, and repeats the scan until it has seen every record.
 
 /** The result of scanning a resource until it is complete, or until the repetitions are used up. */
 export interface WholeScan extends ScanVerdict {
@@ -128,7 +123,7 @@ async function supplyMissing(
   if (!(await confirmSeenEarlier(context, attempt.plan.mode, { end, added, former }, missing - added.size)))
     return null;
   const checkpoint = { ...ifComplete, walk_credential: null };
-  await context.warehouse.apply([saveCheckpoint(context.warehouse.own, checkpoint)], context.owned.lease());
+  await context.owned.commit([saveCheckpoint(context.warehouse.own, checkpoint)]);
   const concluded = {
     ...verdict,
     isComplete: true,
@@ -250,7 +245,7 @@ async function forgetCursor(
   if (needsCatchUp) progress.warnings.push(catchUpWarning(context, incremental));
   if (isAccepted(profile)) return checkpoint;
   const without = { ...checkpoint, cursor: null, cursor_key: null, cursor_seen_at: null };
-  await warehouse.apply([saveCheckpoint(warehouse.own, without)], owned.lease());
+  await owned.commit([saveCheckpoint(warehouse.own, without)]);
   return without;
 }
 
@@ -286,7 +281,7 @@ async function scanOnce(context: RunContext, attempt: ScanAttempt): Promise<Load
       // A resumed scan would see too few records to detect the wrong numbering again.
       const stored = await readCheckpoint(warehouse.own, owned.resource);
       const forgotten = stored === null ? [] : [saveCheckpoint(warehouse.own, { ...stored, ...NO_SCAN })];
-      await warehouse.apply(forgotten, owned.lease());
+      await owned.commit(forgotten);
     }
     if (!(error instanceof SyncError) || error.code !== 'cursor_expired') throw error;
     const { plan } = attempt;

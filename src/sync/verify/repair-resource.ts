@@ -88,7 +88,7 @@ async function deleteOrphans({ warehouse, owned }: ResourceContext, keys: readon
       ),
     ),
   );
-  await owned.runAlone(() => warehouse.apply(statements, owned.lease()));
+  await owned.runAlone(() => owned.commit(statements));
   return keys.filter((key) => !existing.has(key)).length;
 }
 
@@ -143,7 +143,7 @@ async function repairVersions(
         return update.where('id', '=', id).where('version', '=', version).compile();
       });
     });
-    if (statements.length > 0) await owned.runAlone(() => warehouse.apply(statements, owned.lease()));
+    await owned.runAlone(() => owned.commit(statements));
   }
 }
 

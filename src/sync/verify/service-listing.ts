@@ -253,6 +253,7 @@ export function readingContext(
     fixedColumns: [],
     rereadForgotten: () => Promise.resolve(),
     lease: refuse,
+    commit: refuse,
     recover: () => Promise.resolve(false),
     reacquire: () => Promise.resolve(),
     release: () => Promise.resolve(),
