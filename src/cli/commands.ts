@@ -1,16 +1,10 @@
-// All commands of the CLI, their help texts, and `runCli`, which runs one command line.
 import { Command, CommanderError } from 'commander';
 import { withEnvFile } from '../config/env-file.ts';
 import { toTypableCommands } from '../observe/started-as.ts';
 import { systemClock } from '../observe/system-clock.ts';
-import {
-  type CliContext,
-  EXIT_CODES,
-  type ExitCode,
-  exitCodeOfError,
-  FIRST_STEPS,
-  printError,
-} from './command/context.ts';
+import { type CliContext, EXIT_CODES, type ExitCode, exitCodeOfError, FIRST_STEPS, printError } from './command/context.ts';
+
+// All commands of the CLI, their help texts, and `runCli`, which runs one command line.
 
 /** A command in the help; its file is loaded only when it is called. */
 interface CommandEntry {
@@ -74,7 +68,7 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     load: async () => (await import('./files.ts')).filesCommand,
   },
   warehouse: {
-    about: 'Manage the tables as a whole: backup, restore, copy to Postgres, rebuild, grants',
+    about: 'Manage the tables as a whole: backup, restore, rebuild, grants',
     load: () => createGroup('warehouse'),
   },
   forget: {
@@ -90,7 +84,7 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     load: async () => (await import('./deliveries.ts')).deliveriesCommand,
   },
   export: {
-    about: 'Write files for other tools: parquet, csv, ndjson, dbt, deployment, monitoring',
+    about: 'Write files for other tools: parquet, csv, ndjson, dbt',
     load: async () => (await import('./export.ts')).exportCommand,
   },
   config: {

@@ -293,11 +293,6 @@ export const ERROR_EXPLANATIONS: Readonly<Record<string, readonly ErrorExplanati
       fix: 'Name another role, or have an administrator run the statement of the hint.',
     },
     {
-      codes: 'copy_source copy_target_used copy_columns copy_refused copy_differs',
-      cause: '`copy` cannot start, or found values that differ.',
-      fix: 'Follow the hint, then run the same command again.',
-    },
-    {
       codes: 'backup_invalid backup_missing backup_newer backup_of_other warehouse_in_use',
       cause:
         'A backup cannot be restored: it is incomplete, missing, newer, or of another source, or the files are open.',

@@ -123,6 +123,6 @@ function readWorkerSettings(context: CliContext, options: WorkerOptions): Settin
   const alone = Object.values(settings.sources).find((source) => !isShared(source));
   if (alone === undefined) return settings;
   throw new ConfigError('usage', `${alone.name} is kept in a SQLite file, which one process does all the work on`, {
-    hint: 'use `content-sync serve` alone, or set warehouse: postgres://… to share the work (`content-sync copy` moves what is there)',
+    hint: 'use `content-sync serve` alone, or set warehouse: postgres://… to share the work',
   });
 }

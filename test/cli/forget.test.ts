@@ -1,6 +1,6 @@
 import { rmSync, writeFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { eitherDatabase, POSTGRES, SQLITE, type TestDatabase } from '../support/databases.ts';
+import { eitherDatabase, SQLITE, type TestDatabase } from '../support/databases.ts';
 import { findInFolder, findInPostgres } from '../support/find-bytes.ts';
 import { ownStage, type OwnStage } from '../support/own-stage.ts';
 
@@ -111,19 +111,5 @@ describe('content-sync forget beside what a killed restore has left', () => {
     expect([left.code, left.stdout]).toEqual([3, expect.stringContaining(`→ ${file} is left of a restore`)]);
     rmSync(file);
     expect((await stage.command('forget', 'content', '3', '--yes')).code).toBe(0);
-  });
-});
-
-describe.runIf(POSTGRES.missing === null)('a copy of a warehouse with erased records', { timeout: 60_000 }, () => {
-  it('knows them too', async () => {
-    const stage = await open(SQLITE);
-    await stage.command('forget', 'content', '2', '--yes');
-    const to = await POSTGRES.address();
-    const copied = await stage.command('copy', '--to', to);
-    expect([copied.stderr, copied.code]).toEqual(['', 0]);
-    expect(await findInPostgres(to, ['handle-2', 'slug-2'])).toEqual([]);
-    expect(findInFolder(stage.folder, ['handle-2', 'slug-2'])).toEqual([]);
-    const known = await POSTGRES.read(to, (db) => db.prepare('SELECT record_id FROM _sync_forgotten').all());
-    expect(known).toEqual([{ record_id: null }]);
   });
 });

@@ -1,4 +1,4 @@
-import { mkdtempSync, readdirSync, readFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { ask } from '../support/asking.ts';
@@ -57,11 +57,8 @@ describe.for(REMOVALS)('$name: a resource that is removed from $place', ({ datab
     expect(named.stdout).toContain('report_live: no longer copied');
     expect(readdirSync(path.join(folder, 'named'))).toContain('report_live');
 
-    const dbt = path.join(folder, 'dbt');
-    expect((await stage.command('export', 'dbt', dbt)).stdout).toContain('report_live');
-    const files = readdirSync(dbt, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
-    const texts = files.map(({ parentPath, name }) => readFileSync(path.join(parentPath, name), 'utf8')).join('\n');
-    expect([texts.includes('articles_live'), texts.includes('report')]).toEqual([true, false]);
+    const dbt = (await stage.command('export', 'dbt')).stdout;
+    expect([dbt.includes('articles_live'), dbt.includes('report')]).toEqual([true, false]);
 
     stage.setProfile({ resources: { ...NONE, report: REPORT } });
     if (place === 'the settings') stage.setSource({ base_url: stage.service.url.href });
