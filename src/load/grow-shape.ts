@@ -16,7 +16,7 @@ import { changesStoredRows, shapeChanges } from '../rows/evolve-shape.ts';
 import { storedValue } from '../rows/records/as-record.ts';
 import { type ShapedPage, type ShapeInput, shapeRecords } from '../rows/shape-page.ts';
 import type { ShapeProfile } from '../rows/shape-tree.ts';
-import { planKeys } from '../views/planned-view.ts';
+import { planKeys } from '../views/plan-indexes.ts';
 import { coverRows, type ViewGrowth, viewGrowth } from './grow-views.ts';
 import type { LoadContext } from './load-context.ts';
 import { shapeOf } from './prepare-page.ts';
