@@ -12,7 +12,7 @@ import { SyncError } from '../model/errors.ts';
 import type { ResourceShape, ShapeChange } from '../model/table.ts';
 import { timestampText } from '../model/timestamp-text.ts';
 import { pathText } from '../rows/columns/column-name.ts';
-import { changesStoredRows, shapeChanges } from '../rows/evolve-shape.ts';
+import { changesStoredRows, changeTypes, shapeChanges } from '../rows/evolve-shape.ts';
 import { storedValue } from '../rows/records/as-record.ts';
 import { type ShapedPage, type ShapeInput, shapeRecords } from '../rows/shape-page.ts';
 import type { ShapeProfile } from '../rows/shape-tree.ts';
@@ -120,14 +120,7 @@ async function numericColumns(warehouse: Warehouse, changes: readonly ShapeChang
 
 /** The shape with these columns as numerics. */
 export function withNumeric(shape: ResourceShape, numeric: ReadonlySet<string>): ResourceShape {
-  if (numeric.size === 0) return shape;
-  const tables = shape.tables.map((table) => ({
-    ...table,
-    columns: table.columns.map((column) =>
-      numeric.has(`${table.name} ${column.name}`) ? { ...column, type: 'numeric' as const } : column,
-    ),
-  }));
-  return { ...shape, tables };
+  return changeTypes(shape, ({ name, type }, table) => (numeric.has(`${table.name} ${name}`) ? 'numeric' : type));
 }
 
 const RECORDS_PER_PAGE = 500;
