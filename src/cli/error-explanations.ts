@@ -172,15 +172,13 @@ export const ERROR_EXPLANATIONS: Readonly<Record<string, readonly ErrorExplanati
       fix: 'If this body means something else, describe it in `outcomes`.',
     },
     {
-      codes:
-        'bad_page page_too_short guard_repeated_cursor guard_cycle guard_empty_pages guard_page_repeated guard_loop',
+      codes: 'bad_page page_too_short guard_loop',
       cause:
         'A page has no list of records, or fewer records than it states, or the listing repeats itself or has no end.',
       fix: 'Check `records` and `page` of the resource. If they are right, report it to the service.',
     },
     {
-      codes:
-        'pagination_missing pagination_invalid pagination_start pagination_total pagination_offset bad_cursor bad_next bad_link_header foreign_next',
+      codes: 'pagination_missing pagination_invalid bad_next',
       cause: 'The next page is missing, unreadable or at another service, or page numbers are not as the profile says.',
       fix: 'Check `page` of the resource. `content-sync check` shows what the service sends.',
     },

@@ -78,7 +78,7 @@ describe('the service redirects', () => {
     await onStage(byUrl, async (stage) => {
       const { host } = new URL(stage.sandbox.url);
       stage.sandbox.faults.add({ fault: 'foreign-next', resource: 'content', to: `https://${host}{path}`, page: 1 });
-      expect(endsOf(await stage.backfill('content'))).toEqual({ content: 'failed foreign_next' });
+      expect(endsOf(await stage.backfill('content'))).toEqual({ content: 'failed origin_refused' });
     });
   });
 
@@ -100,7 +100,7 @@ describe('the service redirects', () => {
   );
 
   const BREAKS: readonly [what: string, options: StageOptions, fault: FaultScript, code: string][] = [
-    ['a cursor', {}, { fault: 'field', name: 'next_cursor', value: '"a\\r\\nX-Evil: 1"' }, 'bad_cursor'],
+    ['a cursor', {}, { fault: 'field', name: 'next_cursor', value: '"a\\r\\nX-Evil: 1"' }, 'bad_next'],
     [
       'a next URL',
       { sandbox: { pagination: 'next-url' }, resource: { page: { style: 'next-url', size: 4 } } },

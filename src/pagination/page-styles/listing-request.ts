@@ -41,7 +41,7 @@ export function linkedPosition(
     return positionOf(withoutParams(target, withheld));
   }
   return {
-    code: 'foreign_next',
+    code: 'origin_refused',
     message: `The link to the next page leaves ${baseUrl.origin}: ${withoutUser(link)}`,
     hint: 'Nothing was sent there. If the service moved, set base_url to its new address (scheme, host and port).',
   };

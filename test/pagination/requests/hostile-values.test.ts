@@ -96,12 +96,7 @@ const hostile = fc.oneof(
 );
 
 /** Codes by which a value is refused. */
-const REFUSALS: ReadonlySet<string> = new Set([
-  'bad_template_value',
-  'bad_query_value',
-  'bad_cursor',
-  'item_unreadable',
-]);
+const REFUSALS: ReadonlySet<string> = new Set(['bad_template_value', 'bad_query_value', 'bad_next', 'item_unreadable']);
 
 /** Runs it; what it asked, or null if it refused to. Fails for an error that is none of a value. */
 async function asking(work: () => Promise<unknown>): Promise<Raw[] | null> {
