@@ -190,7 +190,7 @@ function tokenAddress({ scheme, secrets }: SchemeWithSecrets): string | null {
 function tokenUrl(address: string, baseUrl: URL): URL {
   const url = new URL(address.startsWith('/') ? baseUrl.pathname.replace(/\/$/, '') + address : address, baseUrl);
   if (baseUrl.protocol === 'https:' && url.protocol !== 'https:') {
-    throw new ConfigError('insecure_token_url', 'token_url is not https: though base_url is', {
+    throw new ConfigError('bad_token', 'token_url is not https: though base_url is', {
       hint: 'Use an https URL: the client secret would be sent unencrypted.',
     });
   }

@@ -25,7 +25,7 @@ export interface AnswerMemory {
 /** Memory reserved for one answer, from the first byte of its body until the answer is no longer used. */
 export interface MemoryReservation {
   /**
-   * Sets the reserved bytes. Throws `SyncError`: `memory_full` (retry) if other answers use the rest, `body_too_heavy`
+   * Sets the reserved bytes. Throws `SyncError`: `memory_full` (retry) if other answers use the rest, `body_too_large`
    * (stop) if the answer can never fit.
    */
   resize(bytes: number): void;
@@ -121,7 +121,7 @@ function full(): SyncError {
 
 function tooHeavy(limit: number): SyncError {
   const message = `the answer would need more than the ${Math.round(limit / 2 ** 20)} MiB of memory that one answer may use`;
-  return new SyncError('body_too_heavy', message, { recovery: 'stop' });
+  return new SyncError('body_too_large', message, { recovery: 'stop' });
 }
 
 /** The memory of this process: a fraction of Node's heap limit, which follows that of a container. */

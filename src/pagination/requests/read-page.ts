@@ -59,7 +59,7 @@ export function isExpired(error: unknown): error is SyncError {
 
 /** Codes of a response that refuses this one listing or window, while others of the same service may be readable. */
 const UNIT_REFUSAL =
-  /^(?:bad_(?:request|content|json|next|page|text)|not_(?:found|supported|the_api)|(?:guard|pagination)_\w+|gone|busy|empty_body|error_in_body|forbidden|origin_refused|listing_missing|outcome_rule|page_too_short|partial_answer|redirect_refused|service_error|too_many_redirects|unexpected_status)$/;
+  /^(?:bad_(?:request|json|next|page)|not_(?:found|the_api)|(?:guard|pagination)_\w+|gone|busy|empty_body|error_in_body|forbidden|origin_refused|listing_missing|outcome_rule|page_too_short|partial_answer|service_error|too_many_redirects|unexpected_status)$/;
 
 /** True if the service refused one of several listings or windows, so that the others can still be read. */
 export function isUnitRefusal(error: unknown): error is SyncError {

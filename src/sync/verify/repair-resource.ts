@@ -116,7 +116,7 @@ async function isThereAlone(context: ResourceContext, key: string): Promise<bool
   } catch (error) {
     if (!(error instanceof SyncError) || error.recovery === 'retry' || error.code === 'interrupted') throw error;
     // A response that is plainly another record, or none, confirms that the record is gone.
-    return error.code !== 'item_other' && error.code !== 'item_missing';
+    return error.code !== 'item_missing';
   }
 }
 
