@@ -37,9 +37,9 @@ export interface RequestOptions {
 }
 
 export interface OnePageOptions {
-  hold?: MemoryReservation;
+  reservation?: MemoryReservation;
   /** For a prefetched page, which must not wait for memory. */
-  whenFull?: 'fail';
+  whenFull?: 'fail' | undefined;
   skips?: AnswerRule;
   stop?: AbortSignal;
 }
@@ -79,7 +79,7 @@ export function pageRequester(options: RequestOptions, parts: RequestParts, firs
   const { status, body } = declaredEnd(resource.page);
   const tooLarge = options.tooLarge ?? undefined;
   const pastLast = status.length === 0 ? tooLarge : { status, body };
-  return async (position, { stop, skips: refusal, ...memory } = {}) => {
+  return async (position, { stop, skips: refusal, reservation, whenFull } = {}) => {
     const isFirst = isSamePosition(position, first);
     const signals = [options.signal, stop].filter((signal) => signal !== undefined);
     const signal = signals.length > 1 ? AbortSignal.any(signals) : signals[0];
@@ -88,7 +88,8 @@ export function pageRequester(options: RequestOptions, parts: RequestParts, firs
     const skips = refusal ?? (isFirst ? tooLarge : pastLast);
     try {
       const request = requestAt(parts, position);
-      const answer = await client.get({ ...request, lane, meter, signal, skips, isGone, ...memory });
+      const how = { lane, meter, signal, skips, isGone, reservation, whenFull };
+      const answer = await client.get({ ...request, ...how });
       if (answer.outcome === 'ok') return answer;
       if (isNothing) return { ...answer, outcome: 'ok' };
       if (answer.code === 'declared' && skips === tooLarge) throw pageError(TOO_LARGE, position);
