@@ -2,7 +2,7 @@
 import type { Network } from '../config/network.ts';
 import { profileSchema } from '../config/profile/profile.ts';
 import { rateDialectSchema } from '../config/profile/rate-dialect.ts';
-import { answerMemory } from '../http/body/answer-memory.ts';
+import { MemoryReservation } from '../http/body/answer-memory.ts';
 import { createAgent, createExchange, type SendRequest } from '../http/exchange.ts';
 import { type AnswerHeaders, createJudge } from '../http/outcome/outcome-table.ts';
 import { interpret } from '../http/outcome/read-answer.ts';
@@ -232,7 +232,7 @@ export class ProbeClient implements AsyncDisposable {
     return this.#limiter.run(
       'incremental',
       async (dialect) => {
-        const reservation = answerMemory.open();
+        const reservation = new MemoryReservation();
         try {
           const wire = await this.#exchange(request, { count: () => undefined, reservation });
           const { response: seen, bytes } = interpret(wire, () => true, { ...BODY_LIMITS, reservation });

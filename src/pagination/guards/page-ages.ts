@@ -50,19 +50,14 @@ export class PageAges {
 
   /** Reads a page again; and once more if its age was still 0: `Age` is rounded down, so it may have come from a cache. */
   async readAgain<T extends { answer: AgedResponse }>(read: () => Promise<T>): Promise<T> {
-    const again = await read();
-    const { isStated, ageMs } = again.answer.age;
-    if (isStated && ageMs === 0) {
+    let again = await read();
+    if (again.answer.age.isStated && again.answer.age.ageMs === 0) {
       await this.#limits.pause(AGE_STEP_MS);
-      return this.#admitAgain(await read());
+      again = await read();
     }
-    return this.#admitAgain(again);
-  }
-
-  #admitAgain<T extends { answer: AgedResponse }>(page: T): T {
-    if (page.answer.age.ageMs > 0) this.#mayBeIncomplete = true;
-    this.#note(page.answer);
-    return page;
+    if (again.answer.age.ageMs > 0) this.#mayBeIncomplete = true;
+    this.#note(again.answer);
+    return again;
   }
 
   /** See `ScanEnd`: the longest lifetime in the cache, or one step of `Age`, after which a cached page would show its age. */

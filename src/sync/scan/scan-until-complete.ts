@@ -9,7 +9,7 @@ import { timestampMs } from '../../model/timestamp-text.ts';
 import type { ScanMode } from '../../model/vocabulary.ts';
 import { eachKey, hasKey, KeySet } from '../../pagination/guards/key-set.ts';
 import { longerLifetime } from '../../pagination/guards/page-ages.ts';
-import { isNumberingFault } from '../../pagination/guards/verify-end.ts';
+import { NumberingError } from '../../pagination/guards/verify-end.ts';
 import type { ScanEnd } from '../../pagination/page.ts';
 import { type ItemReading, readItem } from '../../pagination/read-item.ts';
 import { storedZone, updatedColumns, updatedTime, updatedZone } from '../../rows/columns/updated-time.ts';
@@ -277,7 +277,7 @@ async function scanOnce(context: RunContext, attempt: ScanAttempt): Promise<Load
   try {
     return await loadPages(context, attempt);
   } catch (error) {
-    if (isNumberingFault(error)) {
+    if (error instanceof NumberingError) {
       // A resumed scan would see too few records to detect the wrong numbering again.
       const stored = await readCheckpoint(warehouse.own, owned.resource);
       const forgotten = stored === null ? [] : [saveCheckpoint(warehouse.own, { ...stored, ...NO_SCAN })];

@@ -1,4 +1,3 @@
-// `verify --repair`: reads differing records from the service again, and writes or deletes their rows.
 import { sql } from 'kysely';
 import { inParts } from '../../database/state/in-parts.ts';
 import { resolveRejects, restoreDeletes } from '../../database/state/stored-rows.ts';
@@ -21,6 +20,8 @@ import { type ResourceContext, type SourceContext, withResource } from '../resou
 import type { DifferenceKind } from './report.ts';
 import { readFromListing, toRunContext } from './service-listing.ts';
 import type { Verification } from './verify-resource.ts';
+
+// `verify --repair`: reads differing records from the service again, and writes or deletes their rows.
 
 export interface Repaired {
   /** Records read from the service again and written as further versions. */
@@ -116,7 +117,7 @@ async function isThereAlone(context: ResourceContext, key: string): Promise<bool
   } catch (error) {
     if (!(error instanceof SyncError) || error.recovery === 'retry' || error.code === 'interrupted') throw error;
     // A response that is plainly another record, or none, confirms that the record is gone.
-    return error.code !== 'item_other' && error.code !== 'item_missing';
+    return error.code !== 'item_missing';
   }
 }
 

@@ -27,7 +27,7 @@ it('is not known of a walk that goes on where another one was, whose records nob
 
 it('ends a walk that began behind the first page, before its last page is handed out', async () => {
   const { error, records } = await walked(12, { isVerified: false }, { first: 0 });
-  expect(error).toMatchObject({ code: 'pagination_start', recovery: 'stop' });
+  expect(error).toMatchObject({ code: 'pagination_invalid', recovery: 'stop' });
   expect(records).toBe(7);
 });
 
