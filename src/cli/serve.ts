@@ -75,7 +75,7 @@ export async function startServing(context: CliContext, options: ServeOptions): 
   const served = await serveSources({ settings, version, clock, log, secrets, metrics });
   const pages = createPages({
     ...served,
-    access: createAccessCheck({ serve, clock, refused: refusalNote(metrics, log) }),
+    access: createAccessCheck({ serve, clock, refused: refusalNote(metrics, log, clock) }),
     failed: (error) => log.error({ error }, 'a page could not be made'),
   });
   const receiver = await startReceiver({
