@@ -108,7 +108,7 @@ function listen({ context, log, metrics, cluster, joined, serve }: WorkerParts, 
         }
         return metrics.text();
       },
-      access: createAccessCheck({ serve, clock, refused: refusalNote(metrics, log) }),
+      access: createAccessCheck({ serve, clock, refused: refusalNote(metrics, log, clock) }),
       failed: (error) => log.error({ error }, 'a page could not be made'),
     }),
     onArrival: () => undefined,

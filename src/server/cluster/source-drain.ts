@@ -11,7 +11,7 @@ import type { WatchedSource } from '../source-supervisor.ts';
 import { startDrain } from '../start-drain.ts';
 import { queueName, resourceKey } from '../work-items/work-items.ts';
 import type { WorkQueue } from '../work-items/work-queue.ts';
-import { scanToSuccess } from './scan-item.ts';
+import { queueNewScan } from './scan-item.ts';
 
 interface SourceDrainOptions extends WatchedSource {
   clock: Clock;
@@ -58,7 +58,7 @@ export class SourceDrain {
       signal: this.#fetches.signal,
       pauses: new KnownPauses(app.warehouse, clock),
       scan: (resource, command) =>
-        scanToSuccess(queue, { kind: 'walk', source: name, resource, command }, clock, signal),
+        queueNewScan(queue, { kind: 'walk', source: name, resource, command }, clock, signal),
       isResponsible: (resources) => [...this.#users].some((user) => 'all' in user || resources.includes(user.resource)),
       checkOwner: (resource) => {
         if (!this.#yielded.has(resource)) return;

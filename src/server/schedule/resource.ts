@@ -26,7 +26,7 @@ export type ScanCause = { is: 'due'; stored: StoredSuccess | null } | { is: 'ask
 /** The state of one resource; times in epoch milliseconds. */
 export interface ScheduleState {
   resource: string;
-  running: { command: SyncCommand; since: number } | null;
+  running: { command: SyncCommand; since: number; report: Promise<RunReport> } | null;
   failures: number;
   /** When the next run starts, as far as that is known; null for never. */
   nextAt: number | null;
@@ -42,15 +42,9 @@ const DEFERRED_PAUSE_MS = 60_000;
 
 const NOTHING_DUE: Due = { command: null, parkedUntil: null, nextAt: null, overdueAt: null };
 
-/** A request for a scan, by a delivery or a user. */
-interface ScanRequest {
+/** A request for a scan, by a user or a delivery. It gets the report of the next scan, whatever its result. */
+interface ScanRequest extends PromiseWithResolvers<RunReport> {
   command: SyncCommand;
-  /** True for a user's request: it starts at once, and gets the report of the next scan, whatever its result. */
-  isNow: boolean;
-  /** True while the scan in progress serves it. */
-  isServed: boolean;
-  resolve: (report: RunReport) => void;
-  reject: (reason: unknown) => void;
 }
 
 /** Finds what is due for one resource, runs it, pauses, and repeats: a single loop, so one run at a time. */
@@ -81,7 +75,7 @@ export class ResourceSchedule {
       if (command === null) await this.#pause.sleep(this.#pauseMs(), signal);
       else await this.#attempt(command, signal);
     }
-    this.#refuse(signal.reason, ({ isServed }) => !isServed);
+    this.#refuseRequests(signal.reason);
   }
 
   wake(): void {
@@ -89,22 +83,14 @@ export class ResourceSchedule {
   }
 
   /**
-   * Resolves once a scan that started after this call has succeeded, a full one for `backfill`; rejects only when the
-   * schedule is stopped.
-   */
-  async request(command: SyncCommand): Promise<void> {
-    await this.#add(command, { isNow: false, isServed: false });
-  }
-
-  /**
-   * Scans now, whether or not it is due; joins a full scan in progress. Resolves with the report of that one scan, and
+   * Scans now, whether or not it is due, and after the scan in progress. Resolves with the report of that one scan, and
    * rejects with its error, or when the resource is paused or the schedule stopped.
    */
   scanNow(command: SyncCommand): Promise<RunReport> {
-    return this.#add(command, {
-      isNow: true,
-      isServed: command === 'backfill' && this.#running?.command === 'backfill',
-    });
+    const request = { command, ...Promise.withResolvers<RunReport>() };
+    this.#requests = [...this.#requests, request];
+    this.wake();
+    return request.promise;
   }
 
   /** Forgets failures and the wait after them, but not the wait that the service requested. */
@@ -126,17 +112,9 @@ export class ResourceSchedule {
     this.#notBefore = -Infinity;
   }
 
-  #add(command: SyncCommand, request: { isNow: boolean; isServed: boolean }): Promise<RunReport> {
-    const { promise, resolve, reject } = Promise.withResolvers<RunReport>();
-    this.#requests = [...this.#requests, { command, ...request, resolve, reject }];
-    this.wake();
-    return promise;
-  }
-
-  #refuse(reason: unknown, isRefused: (request: ScanRequest) => boolean): void {
-    const refused = this.#requests.filter(isRefused);
-    this.#requests = this.#requests.filter((request) => !refused.includes(request));
-    for (const { reject } of refused) reject(reason);
+  #refuseRequests(reason: unknown): void {
+    for (const { reject } of this.#requests) reject(reason);
+    this.#requests = [];
   }
 
   async #nextCommand(): Promise<SyncCommand | null> {
@@ -149,50 +127,47 @@ export class ResourceSchedule {
       this.#due = computeDue({ times, stored: this.#stored, now: clock.now(), watchedSince: this.#watchedSince });
     } catch (error) {
       this.#countThrown(error);
-      this.#refuse(error, isWaitingUser);
+      this.#refuseRequests(error);
       return null;
     }
     if (this.#isPaused) {
-      this.#refuse(new SyncError('interrupted', 'the resource was paused', { recovery: 'stop' }), isWaitingUser);
+      this.#refuseRequests(new SyncError('interrupted', 'the resource was paused', { recovery: 'stop' }));
       return null;
     }
-    // For a user's request, the run itself reports a wait that the service requested.
-    const mayWait = !this.#requests.some(isWaitingUser);
-    if (mayWait && (this.#due.parkedUntil !== null || clock.monotonic() < this.#notBefore)) return null;
-    const requested = this.#requests.filter(({ isServed }) => !isServed).map(({ command }) => command);
-    // A full scan serves all requests.
-    return requested.includes('backfill') ? 'backfill' : (this.#due.command ?? requested[0] ?? null);
+    const [first] = this.#requests;
+    // A full scan serves all requests. If the service requested a wait, the run of a request reports that.
+    if (first !== undefined) {
+      const isFull = this.#requests.some(({ command }) => command === 'backfill');
+      return isFull ? 'backfill' : (this.#due.command ?? first.command);
+    }
+    const mustWait = this.#due.parkedUntil !== null || clock.monotonic() < this.#notBefore;
+    return mustWait ? null : this.#due.command;
   }
 
   async #attempt(command: SyncCommand, signal: AbortSignal): Promise<void> {
-    for (const request of this.#requests) request.isServed = command === 'backfill' || request.command === 'sync';
-    const isAsked = this.#requests.some(({ isServed, isNow }) => isServed && isNow);
-    this.#running = { command, since: this.#parts.clock.now() };
-    const attempt = await this.#run(command, signal, isAsked);
+    // Later requests get the next scan: this one may not see what happened after it began.
+    const served = this.#requests.filter((request) => command === 'backfill' || request.command === 'sync');
+    this.#requests = this.#requests.filter((request) => !served.includes(request));
+    const cause: ScanCause = served.length > 0 ? { is: 'asked' } : { is: 'due', stored: this.#stored };
+    const report = this.#run(command, signal, cause);
+    this.#running = { command, since: this.#parts.clock.now(), report };
+    for (const { resolve } of served) resolve(report);
+    await report.catch(() => undefined);
     this.#running = null;
-    // After a failure, only users' requests are answered.
-    const isAnswered = ({ isServed, isNow }: ScanRequest): boolean => isServed && (attempt.isDone || isNow);
-    const { report } = attempt;
-    if (report === null) this.#refuse(attempt.error, isAnswered);
-    else for (const request of this.#requests.filter(isAnswered)) request.resolve(report);
-    this.#requests = this.#requests.filter((request) => !isAnswered(request));
-    for (const request of this.#requests) request.isServed = false;
   }
 
-  async #run(command: SyncCommand, signal: AbortSignal, isAsked: boolean): Promise<ScanAttempt> {
+  async #run(command: SyncCommand, signal: AbortSignal, cause: ScanCause): Promise<RunReport> {
     const { resource, run } = this.#parts;
-    const cause: ScanCause = isAsked ? { is: 'asked' } : { is: 'due', stored: this.#stored };
     try {
       const report = await run(resource, command, signal, cause);
       const part = report.resources.find((each) => each.resource === resource);
-      const end = RUN_ENDS[part?.status ?? report.status];
-      this.#countEnd(end, part?.error?.code ?? null);
-      return { isDone: end === 'done', report };
+      this.#countEnd(RUN_ENDS[part?.status ?? report.status], part?.error?.code ?? null);
+      return report;
     } catch (error) {
       // The scan was stopped before it started.
       if (signal.aborted && error === signal.reason) this.#countEnd('deferred', null);
       else this.#countThrown(error);
-      return { isDone: false, report: null, error };
+      throw error;
     }
   }
 
@@ -214,20 +189,12 @@ export class ResourceSchedule {
 
   #pauseMs(): number {
     const { clock } = this.#parts;
-    const { nextAt, parkedUntil } = this.#due;
+    const { nextAt } = this.#due;
     if (this.#isPaused) return MAX_PAUSE_MS;
-    const areWaiting = this.#requests.some(({ isServed }) => !isServed);
-    const dueAt = areWaiting ? (parkedUntil ?? -Infinity) : (nextAt ?? Infinity);
-    const waitMs = Math.max(dueAt - clock.now(), this.#notBefore - clock.monotonic(), 1);
+    const waitMs = Math.max((nextAt ?? Infinity) - clock.now(), this.#notBefore - clock.monotonic(), 1);
     return Math.min(waitMs, MAX_PAUSE_MS);
   }
 }
-
-function isWaitingUser({ isServed, isNow }: ScanRequest): boolean {
-  return !isServed && isNow;
-}
-
-type ScanAttempt = { isDone: boolean; report: RunReport } | { isDone: false; report: null; error: unknown };
 
 type ScanResult = 'done' | 'failed' | 'deferred';
 

@@ -39,16 +39,11 @@ export class Scheduler {
   }
 
   /**
-   * As `ResourceSchedule.request`. Rejects with `SyncError('interrupted')` when the scheduler stops, and with
+   * As `ResourceSchedule.scanNow`. Rejects with `SyncError('interrupted')` when the scheduler stops, and with
    * `SyncError('unknown_resource')`.
    */
-  readonly requestScan = async (resource: string, command: SyncCommand): Promise<void> =>
-    this.#scheduleOf(resource).request(command);
-
-  /** As `ResourceSchedule.scanNow`. Rejects with `SyncError('unknown_resource')` too. */
-  async scanNow(resource: string, command: SyncCommand): Promise<RunReport> {
-    return this.#scheduleOf(resource).scanNow(command);
-  }
+  readonly scanNow = async (resource: string, command: SyncCommand): Promise<RunReport> =>
+    this.#scheduleOf(resource).scanNow(command);
 
   /** Forgets failures of these resources, and the wait after them. */
   retry(resources: readonly string[]): void {

@@ -131,13 +131,13 @@ describe('the scheduler', () => {
   });
 });
 
-describe('requestScan', () => {
+describe('scanNow', () => {
   const SELDOM = { incremental: '0 0 * * *' };
 
   it('walks at once, once for all that ask before it begins, and again for who asks while it runs', async () => {
     const played = started({ schedule: SELDOM });
     const done: string[] = [];
-    const ask = (name: string) => played.scheduler.requestScan('content', 'sync').then(() => done.push(name));
+    const ask = (name: string) => played.scheduler.scanNow('content', 'sync').then(() => done.push(name));
     await played.clock.advance(MINUTE);
     void ask('one');
     void ask('two');
@@ -148,28 +148,19 @@ describe('requestScan', () => {
     expect(done).toEqual(['one', 'two']);
     await played.clock.advance(3_000);
     expect([beginnings(played), done]).toEqual([
-      [60, 63],
+      [60, 62],
       ['one', 'two', 'three'],
     ]);
   });
 
-  it('waits for a walk that succeeds, with the pauses of the schedule', async () => {
-    let attempts = 0;
-    const course = (): Course => ({ lasts: 0, status: (attempts += 1) < 3 ? 'failed' : 'ok', code: 'unreachable' });
-    const played = started({ schedule: SELDOM, course });
-    const asked = played.scheduler.requestScan('content', 'sync');
-    await played.clock.finish(asked);
-    expect(beginnings(played)).toEqual([0, 60, 180]);
-  });
-
   it('refuses a resource that it does not know, and all that is left when it stops', async () => {
     const played = started({ schedule: SELDOM, course: (_, __, signal) => never(signal) });
-    await expect(played.scheduler.requestScan('pages', 'sync')).rejects.toMatchObject({ code: 'unknown_resource' });
-    const asked = played.scheduler.requestScan('content', 'sync').catch((error: unknown) => error);
+    await expect(played.scheduler.scanNow('pages', 'sync')).rejects.toMatchObject({ code: 'unknown_resource' });
+    const asked = played.scheduler.scanNow('content', 'sync').catch((error: unknown) => error);
     await played.clock.advance(1_000);
     await played.scheduler.stop();
-    expect(await asked).toMatchObject({ code: 'interrupted' });
-    await expect(played.scheduler.requestScan('content', 'sync')).rejects.toMatchObject({ code: 'interrupted' });
+    expect(await asked).toMatchObject({ status: 'interrupted' });
+    await expect(played.scheduler.scanNow('content', 'sync')).rejects.toMatchObject({ code: 'interrupted' });
   });
 });
 
