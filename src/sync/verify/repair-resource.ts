@@ -63,7 +63,7 @@ export function repairResource(
     const again = await readAgain(context, toRead);
     await repairVersions(context, ofHistory, again.records);
     const restored = await restoreRecords(context, [...again.records.values()], readAt);
-    const evidence = { reason: 'missing', source: 'scan', isReleased: false } as const;
+    const evidence = { kind: 'scan_and_404', reason: 'missing' } as const;
     const gone = again.gone.map((key) => ({ key, confirmedAt: readAt }));
     const { deleted, held, waiting, listed } = await softDelete(context, gone, evidence);
     return {
