@@ -2,16 +2,10 @@
 import { describeResponse, isRefusal, type QueryParams } from './probe-client.ts';
 import { isSamePage, learnUnknown, type ProbedListing, requestPage } from './probed-listing.ts';
 import { nextSigns, plainValues } from './response-signs.ts';
-
-/** Parameters by which services take a page size, the usual ones first. */
-const SIZE_PARAMS = `
-  limit per_page page_size pageSize size pagination[pageSize] page[size] perPage count take page[limit] pagination[limit]
-  max_results maxResults first rows num $top top hitsPerPage results n $limit _limit _per_page`
-  .trim()
-  .split(/\s+/);
+import { PAGE_PARAMS } from './vocabulary.ts';
 
 /** Names tried one by one if the service does not ignore unknown names. */
-const MAX_TRIED_SINGLY = 10;
+const MAX_TRIED_SINGLY = 12;
 export const SMALL_PAGE = 2;
 /** More than most services return, and not yet a burden. */
 const LARGE_PAGE = 250;
@@ -26,16 +20,16 @@ interface SizeParam {
 export async function findSizeParam(listing: ProbedListing): Promise<SizeParam | null> {
   const max = listing.records.length - 1;
   if (max < 1) return null;
+  const unknown = await learnUnknown(listing);
   const hints = parameterHints(listing);
   const isHinted = (name: string): boolean =>
     [name, name.replace(/^[$_]/, ''), /\[(.*)\]$/.exec(name)?.[1] ?? name].some((each) => hints.has(each));
-  const names = SIZE_PARAMS.toSorted((a, b) => Number(isHinted(b)) - Number(isHinted(a)));
+  const names = Object.keys(PAGE_PARAMS).toSorted((a, b) => Number(isHinted(b)) - Number(isHinted(a)));
   const [likeliest = 'limit'] = names;
   const hinted = isHinted(likeliest) ? await trySize(listing, likeliest) : null;
   if (hinted !== null) return hinted;
-  const unknown = await learnUnknown(listing);
   if (unknown === 'ignored') {
-    for (let at = 0; at < names.length && at < max * 3; at += max) {
+    for (let at = 0, tries = 0; at < names.length && tries < 4; at += max, tries += 1) {
       const found = await findAmong(listing, names.slice(at, at + max));
       if (found !== null) return found;
     }
