@@ -131,7 +131,8 @@ async function identifiedForm(
   forms: readonly CredentialForm[],
   findings: Findings,
 ): Promise<FoundForm | null> {
-  for (const path of IDENTITY_PATHS) {
+  // Where all forms were refused at one path, they are at the others.
+  for (const path of client.isRefused() ? [] : IDENTITY_PATHS) {
     const none = await client.get({ path, form: NO_CREDENTIAL });
     if (none.status !== 401 && none.status !== 403) continue;
     const found = await findForm(client, { path, forms, none }, IDENTIFIES);

@@ -26,6 +26,8 @@ interface Discovered {
 const NAMES_AT_ROOT = 14;
 const NAMES_BELOW = 5;
 const MAX_LINKED = 40;
+/** Refusals after which nothing else is requested without a credential. */
+const MAX_REFUSED = 4;
 
 /**
  * The possible listings of a service, from the surest source that names any. Without a credential it ends at the first path
@@ -35,9 +37,11 @@ export async function discover(context: ProbeContext, baseUrl: URL, stopsAtRefus
   const { client } = context;
   let refused: string | null = null;
   const open = async (path: string): Promise<ProbeResponse | null> => {
-    if (stopsAtRefusal && refused !== null) return null;
+    // Where everything is refused, more requests find nothing.
+    if (refused !== null && (stopsAtRefusal || (client.spent > MAX_REFUSED && client.isRefused()))) return null;
     const response = await client.get({ path });
-    if (response.status === 401) refused ??= path;
+    // A root that is forbidden may be no part of the API.
+    if (response.status === 401 || (response.status === 403 && !path.endsWith('/'))) refused ??= path;
     return response;
   };
   for (const find of [findByIndex, findByDescription, findByUsualName]) {
@@ -123,9 +127,7 @@ async function findByUsualName(_: ProbeContext, _baseUrl: URL, open: Open): Prom
     for (const name of USUAL_NAMES.slice(0, at === 0 || at === 4 ? NAMES_AT_ROOT : NAMES_BELOW)) {
       const response = await open(place(name));
       if (response === null) return [];
-      const isListing = isUsable(response) && recordLists(response.json ?? null, name).length > 0;
-      // A path that is forbidden may be a listing that wants a credential.
-      if (!isListing && response.status !== 403) continue;
+      if (!isUsable(response) || recordLists(response.json ?? null, name).length === 0) continue;
       return USUAL_NAMES.map((each) => ({ path: place(each), from: USUAL_NAME })).toSorted(
         (a, b) => Number(b.path === place(name)) - Number(a.path === place(name)),
       );

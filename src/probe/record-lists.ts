@@ -34,7 +34,7 @@ function* listsIn(value: JsonValue, path: string, level: number): Generator<Reco
   if (Array.isArray(value)) {
     if (value.every(isObject)) yield* listsInArray(value, path, level);
   } else if (isObject(value) && level < MAX_LEVELS) {
-    if (isMapOfRecords(value)) yield { path: joinPath(path, '*'), count: Object.keys(value).length };
+    if (isMapOfRecords(value)) yield { path: path === '' ? '*' : `${path}.*`, count: Object.keys(value).length };
     else {
       for (const [key, below] of Object.entries(value)) {
         if (PLAIN_KEY.test(key)) yield* listsIn(below, joinPath(path, key), level + 1);
