@@ -3,6 +3,7 @@
 import type { JsonObject, JsonValue } from '../model/json.ts';
 import { parseLinkHeader } from '../pagination/requests/listing-signals.ts';
 import { fieldAt, isObject } from '../rows/records/as-record.ts';
+import { NO_CREDENTIAL } from './credential-forms.ts';
 import { describeResponse, displayPath, isUsable, type ProbeResponse } from './probe-client.ts';
 import type { ProbeContext } from './probed-listing.ts';
 import { recordLists } from './record-lists.ts';
@@ -22,9 +23,6 @@ interface Discovered {
   reference: string | null;
 }
 
-/** Usual names that are tried at each place before the next place. */
-const NAMES_AT_ROOT = 14;
-const NAMES_BELOW = 5;
 const MAX_LINKED = 40;
 /** Refusals after which nothing else is requested without a credential. */
 const MAX_REFUSED = 4;
@@ -38,7 +36,8 @@ export async function discover(context: ProbeContext, baseUrl: URL, stopsAtRefus
   let refused: string | null = null;
   const open = async (path: string): Promise<ProbeResponse | null> => {
     // Where everything is refused, more requests find nothing.
-    if (refused !== null && (stopsAtRefusal || (client.spent > MAX_REFUSED && client.isRefused()))) return null;
+    const isNobody = client.form === NO_CREDENTIAL && client.spent > MAX_REFUSED;
+    if (refused !== null && (stopsAtRefusal || (isNobody && client.isRefused()))) return null;
     const response = await client.get({ path });
     // A root that is forbidden may be no part of the API.
     if (response.status === 401 || (response.status === 403 && !path.endsWith('/'))) refused ??= path;
@@ -57,7 +56,7 @@ type Open = (path: string) => Promise<ProbeResponse | null>;
 
 /** By the response at the address, or at a usual place below it, if that links to listings. */
 async function findByIndex(context: ProbeContext, baseUrl: URL, open: Open): Promise<Candidate[]> {
-  for (const root of ROOTS) {
+  for (const root of rootsBelow(baseUrl)) {
     const response = await open(`${root}/`);
     if (response === null) return [];
     const described = describedPaths(response, baseUrl);
@@ -115,20 +114,27 @@ async function findByDescription(context: ProbeContext, baseUrl: URL, open: Open
   }));
 }
 
+/** An address with a path is that of the API; else the API may begin at a usual place below it. */
+function rootsBelow({ pathname }: URL): readonly string[] {
+  return pathname === '/' ? ROOTS : [''];
+}
+
 /** The usual names at the address, below it, or capitalised; if one of them is a listing, the others are tried there too. */
-async function findByUsualName(_: ProbeContext, _baseUrl: URL, open: Open): Promise<Candidate[]> {
+async function findByUsualName(_: ProbeContext, baseUrl: URL, open: Open): Promise<Candidate[]> {
+  const roots = rootsBelow(baseUrl);
   const capitalised = (name: string): string => name.charAt(0).toUpperCase() + name.slice(1);
+  const [all, some, few] = roots.length === 1 ? [30, 12, 0] : [20, 6, 5];
   const places = [
-    ...ROOTS.slice(0, 4).map((root) => (name: string) => `${root}/${name}`),
-    (name: string) => `/${capitalised(name)}`,
-    (name: string) => `/api/${capitalised(name)}`,
+    { place: (name: string) => `/${name}`, count: all },
+    { place: (name: string) => `/${capitalised(name)}`, count: some },
+    ...roots.slice(1, 4).map((root) => ({ place: (name: string) => `${root}/${name}`, count: few })),
   ];
-  for (const [at, place] of places.entries()) {
-    for (const name of USUAL_NAMES.slice(0, at === 0 || at === 4 ? NAMES_AT_ROOT : NAMES_BELOW)) {
+  for (const { place, count } of places) {
+    for (const name of USUAL_NAMES.slice(0, count)) {
       const response = await open(place(name));
       if (response === null) return [];
       if (!isUsable(response) || recordLists(response.json ?? null, name).length === 0) continue;
-      return USUAL_NAMES.map((each) => ({ path: place(each), from: USUAL_NAME })).toSorted(
+      return toCandidates(USUAL_NAMES.map(place), USUAL_NAME).toSorted(
         (a, b) => Number(b.path === place(name)) - Number(a.path === place(name)),
       );
     }

@@ -27,7 +27,7 @@ type FilterForm = QueryParams;
 type TimeFormat = (typeof TIME_FORMATS)[number];
 
 /** Forms of one group that are tried one by one if they cannot be requested together. */
-const MAX_SINGLE = 6;
+const MAX_SINGLE = 5;
 /** Forms that change the response, but are no filter by time. */
 const MAX_DISTURBING = 3;
 const LOOKBACK_MS = 600_000;
@@ -35,14 +35,21 @@ const LOOKBACK_MS = 600_000;
 function filterGroups({ conventions: { parameters, page }, updated }: ProbedListing): (readonly FilterForm[])[] {
   const hints = [...parameters].filter((name) => SINCE_HINT.test(name) && !NO_SINCE_HINT.test(name));
   const ownNames = [...new Set([...hints, ...SINCE_PARAMS])];
-  // A service writes the parameters of its filter as it writes those of its pages.
-  const style = [...parameters, ...Object.values(page?.fields ?? {}).map(String)].join(' ');
-  const isAlike = (name: string): number => Number(style.includes('$') && name.includes('$'));
-  const brackets = BRACKET_PARAMS.toSorted((a, b) => isAlike(b) - isAlike(a));
-  const fields = [FIELD_PARAMS, brackets];
-  const names = /[[$]/.test(style) ? [brackets, ownNames, FIELD_PARAMS] : [ownNames, ...fields];
+  const isBracketed = [...parameters, ...Object.values(page?.fields ?? {})].some((name) => /[[$]/.test(String(name)));
+  const names = isBracketed ? [BRACKET_PARAMS, ownNames, FIELD_PARAMS] : [ownNames, FIELD_PARAMS, BRACKET_PARAMS];
   const groups = names.map((group) => group.map((name): FilterForm => ({ [name]: '{since}' })));
   return updated.length > 1 ? [EITHER_FIELD, ...groups] : groups;
+}
+
+/** A few forms, first those written as the service writes its other parameters. */
+function alikeFirst({ conventions: { parameters, page } }: ProbedListing, forms: readonly FilterForm[]): FilterForm[] {
+  const style = [...parameters, ...Object.values(page?.fields ?? {}).map(String)].join(' ');
+  const rank = (form: FilterForm): number => {
+    const [name = ''] = Object.keys(form);
+    const isNamed = parameters.has(name) || parameters.has(name.split('[')[0] ?? '');
+    return (isNamed ? 2 : 0) + (['$', '['].some((sign) => style.includes(sign) && name.includes(sign)) ? 1 : 0);
+  };
+  return forms.toSorted((a, b) => rank(b) - rank(a)).slice(0, MAX_SINGLE);
 }
 
 interface Filter {
@@ -98,9 +105,7 @@ async function findFilter(listing: ProbedListing): Promise<Filter | null> {
           () => findTogether(listing, groups.flat(), TIME_FORMATS[1]),
           () => findTogether(listing, groups.flat(), TIME_FORMATS[2]),
         ]
-      : [...groups.map((group) => group.slice(0, MAX_SINGLE)), FILTER_TEXTS].map(
-          (forms) => () => findSingly(listing, forms),
-        );
+      : [...groups, FILTER_TEXTS].map((forms) => () => findSingly(listing, alikeFirst(listing, forms)));
   for (const search of searches) {
     const found = await search();
     if (found !== null) return found;

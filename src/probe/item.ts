@@ -9,7 +9,7 @@ import { fieldPaths, valuesAt } from './fields.ts';
 import { describeResponse, isUsable, type ProbeResponse } from './probe-client.ts';
 import { type ProbedListing, recordKeyText } from './probed-listing.ts';
 import { joinPath } from './record-lists.ts';
-import { ID_NAMES, ITEM_PATHS } from './vocabulary.ts';
+import { ID_NAMES, ITEM_PATHS, OTHER_ID } from './vocabulary.ts';
 
 /** Other names of ids than those of the vocabulary; a name of a usual one is known even from a single record. */
 const ENDS_LIKE_ID = /(?:^|[._])(?:uu|gu|u)?id$|[a-z](?:Id|ID|Uid|UUID)$|_key$/;
@@ -22,9 +22,11 @@ const GONE: ReadonlySet<number> = new Set([404, 410]);
 /** Fields that every record has and no two share, the likeliest first; no links to other records, no texts or times. */
 export function idCandidates(records: readonly JsonObject[], name: string): string[] {
   if (records.length === 0) return [];
-  return fieldPaths(records)
+  const named = fieldPaths(records)
     .filter((path) => rankId(path, name) > 0 && isUnique(valuesAt(records, path)))
     .toSorted((a, b) => rankId(b, name) - rankId(a, name));
+  if (named.length > 0) return named;
+  return fieldPaths(records, 1).filter((path) => OTHER_ID.test(path) && isUnique(valuesAt(records, path)));
 }
 
 function isUnique(values: readonly (JsonValue | undefined)[]): boolean {

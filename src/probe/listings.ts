@@ -18,6 +18,8 @@ import { recordLists, recordsIn, unwrapRules } from './record-lists.ts';
 import { STARTERS } from './vocabulary.ts';
 
 const MAX_LISTINGS = 30;
+/** Further requests for the search, of those that each listing has. */
+const REQUESTS_PER_FOUND = 10;
 
 interface ListingSearch {
   baseUrl: URL;
@@ -87,9 +89,11 @@ async function openListings(
   const listings: ProbedListing[] = [];
   let opened = 0;
   try {
-    for (const candidate of candidates.slice(0, MAX_LISTINGS)) {
+    for (const candidate of candidates) {
+      if (listings.length >= MAX_LISTINGS) break;
       const listing = await openListing(context, baseUrl, candidate, new Set(listings.map(({ name }) => name)));
       if (listing !== null) listings.push(listing);
+      if (listing !== null) context.client.allowMore(REQUESTS_PER_FOUND);
       opened += 1;
     }
   } catch (error) {

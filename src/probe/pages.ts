@@ -22,6 +22,9 @@ const MAX_CURSOR_PARAMS = 9;
 /** Numbered pages are tried one by one up to this many, if unknown parameters are not ignored. */
 const MAX_SINGLE = 5;
 
+/** Numbers that may count the records of a page. */
+const PAGE_COUNT = /(?:^|[._])(?:count|size|results?|length)"?$/i;
+
 type PageFields = Readonly<Record<string, unknown>>;
 
 /** The parameter that takes a page size, and the largest page that was seen. */
@@ -106,6 +109,11 @@ async function reportOnlyPage(listing: ProbedListing, size: PageSize | null): Pr
   const isCut = saysMore || (total !== null && total > count);
   const whole = isCut ? null : await showWhole(listing);
   if (whole !== null) {
+    // A service that cuts the listing, and has no second page, is requested for one large page.
+    if (size !== null) {
+      listing.query = { ...listing.query, ...firstPage };
+      findings.proved(['query'], listing.query, evidence);
+    }
     listing.isWhole = true;
     listing.conventions.largestWhole = Math.max(listing.conventions.largestWhole, count);
     return findings.proved(['page', 'style'], 'single', `${evidence}; ${whole}`);
@@ -118,9 +126,12 @@ async function reportOnlyPage(listing: ProbedListing, size: PageSize | null): Pr
 
 /** What shows that a listing without pages has no more records; null if nothing does. */
 async function showWhole(listing: ProbedListing): Promise<string | null> {
-  const { records, total, id, conventions } = listing;
+  const { records, total, id, conventions, first, recordsPath } = listing;
   const count = records.length;
-  if (total === count && count > 0) return 'the total says as many';
+  const isTotal = countsIn(first, recordsPath).totals.some(
+    ({ path, value }) => value === count && !PAGE_COUNT.test(path),
+  );
+  if (isTotal && total === count && count > 0) return 'the total says as many';
   if (!USUAL_SIZES.has(count)) return 'no service cuts a page there';
   if (conventions.largestWhole > count) return 'another listing without pages has more';
   const numbers = records.map((record) => fieldAt(record, id)).filter((value) => typeof value === 'number');
@@ -306,68 +317,77 @@ async function findStep(listing: ProbedListing, sizeParam: string | null): Promi
     sizeParam === null ? { response: first, records: known } : await requestPage(listing, sizeQuery(sizeParam, size));
   if (records === null || records.length === 0) return null;
   const small = { response, records, sizeParam, size };
-  const numbers = sizeParam === null ? await readNumbers(listing) : (PAGE_PARAMS[sizeParam] ?? NUMBER_PARAMS);
-  for (const step of possibleSteps(listing, small, numbers)) {
-    const next = await followStep(listing, small, step);
-    const page = next === null ? null : await pageReached(listing, small, step, next.records ?? []);
-    if (next === null || page === null) continue;
-    const evidence = `${describeResponse(next.response)}, ${next.records?.length} further records`;
-    return { page, evidence, small: response, next: next.response };
+  for (const steps of possibleSteps(listing, small)) {
+    for (const step of (await mayLead(listing, small, steps)) ? steps : []) {
+      const next = await followStep(listing, small, step);
+      const page = next === null ? null : await pageReached(listing, small, step, next.records ?? []);
+      if (next === null || page === null) continue;
+      const evidence = `${describeResponse(next.response)}, ${next.records?.length} further records`;
+      return { page, evidence, small: response, next: next.response };
+    }
   }
   return null;
 }
 
-/** Parameters for numbers that are worth a request, where none takes a size: none if all of them together change nothing. */
-async function readNumbers(listing: ProbedListing): Promise<readonly string[]> {
-  if (listing.conventions.unknown !== 'ignored') return NUMBER_PARAMS.slice(0, MAX_SINGLE);
-  const count = String(listing.records.length);
-  const all = NUMBER_PARAMS.map((name) => [name, OFFSET.test(name) ? count : '2']);
-  const { records } = await requestPage(listing, Object.fromEntries(all));
-  return records !== null && isSamePage(records, listing.records, listing.id) ? [] : NUMBER_PARAMS;
+/** False if the parameters of several steps change nothing even together. */
+async function mayLead(listing: ProbedListing, small: SmallPage, steps: readonly Step[]): Promise<boolean> {
+  if (listing.conventions.unknown !== 'ignored' || steps.length < 3) return true;
+  const query = Object.assign({}, ...steps.map((step) => step.query ?? {}));
+  const { records } = await requestPage(listing, { ...sizeQuery(small.sizeParam, small.size), ...query });
+  return records === null || !isSamePage(records, small.records, listing.id);
 }
 
 /** In the order in which they are tried: what the response names, then numbers, then the key of the last record. */
 function* possibleSteps(
   listing: ProbedListing,
   { response, records, sizeParam, size }: SmallPage,
-  numbers: readonly string[],
-): Generator<Step> {
+): Generator<readonly Step[]> {
   const { starter, conventions, id } = listing;
   const { urls, cursors, link, hasMore, saysMore } = nextSigns(response, listing.recordsPath);
   const more = hasMore === null ? {} : { has_more: hasMore };
-  for (const { path, value } of urls) yield { page: { style: 'next-url', next_url: path }, address: value };
+  for (const { path, value } of urls) yield [{ page: { style: 'next-url', next_url: path }, address: value }];
   for (const { path, value } of cursors) {
     // A number is the next page's, or an offset: these styles can tell the end of a listing by more than its absence.
     if (/^\d+$/.test(value) && !/cursor|token|after|key|id|marker/i.test(path)) continue;
-    for (const name of cursorParams(path, starter)) {
+    yield cursorParams(path, starter).map((name): Step => {
       const first = starter[name];
       const begins = first === undefined ? {} : { first_cursor: first };
       const page = { style: 'cursor', cursor_param: name, ...begins, next_cursor: path, ...more };
-      yield { page, query: { [name]: value } };
-    }
+      return { page, query: { [name]: value } };
+    });
   }
-  if (link !== null) yield { page: { style: 'link' }, address: link };
-  const isDocumented = (name: string): number => Number(conventions.parameters.has(name));
-  for (const name of numbers.toSorted((a, b) => isDocumented(b) - isDocumented(a))) {
-    if (OFFSET.test(name)) yield { page: { style: 'offset', offset_param: name }, query: { [name]: String(size) } };
-    else yield { page: { style: 'page', page_param: name }, query: { [name]: '2' } };
-  }
+  if (link !== null) yield [{ page: { style: 'link' }, address: link }];
+  const usualFirst = (names: readonly string[]): string[] =>
+    names.toSorted((a, b) => Number(conventions.parameters.has(b)) - Number(conventions.parameters.has(a)));
+  const isSingly = sizeParam === null && conventions.unknown !== 'ignored';
+  const numbers = usualFirst(PAGE_PARAMS[sizeParam ?? ''] ?? NUMBER_PARAMS);
+  yield numbers.slice(0, isSingly ? MAX_SINGLE : undefined).map((name): Step => {
+    if (OFFSET.test(name)) return { page: { style: 'offset', offset_param: name }, query: { [name]: String(size) } };
+    return { page: { style: 'page', page_param: name }, query: { [name]: '2' } };
+  });
   const last = records.at(-1);
   // Without a size, a key is tried only where the service says that more follows.
   if (id === '' || last === undefined || (sizeParam === null && !saysMore)) return;
   const key = recordKeyText(last, id).replaceAll('"', '');
-  for (const name of KEY_PARAMS.toSorted((a, b) => isDocumented(b) - isDocumented(a))) {
-    yield { page: { style: 'keyset', cursor_param: name, cursor_field: id, ...more }, query: { [name]: key } };
-  }
+  yield usualFirst(KEY_PARAMS).map((name): Step => {
+    return { page: { style: 'keyset', cursor_param: name, cursor_field: id, ...more }, query: { [name]: key } };
+  });
 }
 
 /** Names that may take a cursor, by the path of the field that holds it. */
 function cursorParams(path: string, starter: QueryParams): string[] {
-  const field = path.split('.').at(-1) ?? '';
+  const field =
+    path
+      .replace(/^header:(?:x-)?/, '')
+      .split('.')
+      .at(-1) ?? '';
   const bare = field.replace(/^next_?/i, '').replace(/^end_?/i, '');
   const own = bare === '' ? [] : [bare.charAt(0).toLowerCase() + bare.slice(1)];
   const usual = CURSOR_PARAMS.map((name) => name.replace('{field}', field));
-  return [...new Set([...Object.keys(starter), ...own, ...usual])].slice(0, MAX_CURSOR_PARAMS);
+  const letters = (name: string): string => name.toLowerCase().replaceAll(/[^a-z]/g, '');
+  const isAlike = (name: string): number => Number(letters(field).includes(letters(name)));
+  const alikeFirst = usual.toSorted((a, b) => isAlike(b) - isAlike(a));
+  return [...new Set([...Object.keys(starter), ...own, ...alikeFirst])].slice(0, MAX_CURSOR_PARAMS);
 }
 
 /** Requests the second page; null for an address that is not followed. */

@@ -98,6 +98,8 @@ interface ProbeClientOptions {
   clock: Clock;
   secrets: readonly string[];
   maxRequests: number;
+  /** True if the user has set it. */
+  isFixed: boolean;
   signal: AbortSignal;
   /** The proxies of the environment; none if absent. */
   network?: Network | undefined;
@@ -155,9 +157,13 @@ export class ProbeClient implements AsyncDisposable {
     return Math.max(0, this.#maxRequests - this.spent - this.#reserved);
   }
 
-  /** The total of all requests is at most this from now on. */
-  allow(maxRequests: number): void {
-    this.#maxRequests = maxRequests;
+  /** Further requests are allowed, unless the user has set their number. */
+  allowMore(requests: number): void {
+    if (!this.#options.isFixed) this.#maxRequests += requests;
+  }
+
+  get maxRequests(): number {
+    return this.#maxRequests;
   }
 
   /** Keeps requests for later: if no others remain, `RequestsSpent` is thrown. */

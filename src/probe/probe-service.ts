@@ -82,7 +82,7 @@ const EXPERIMENTS: readonly Experiment[] = [
     run: probePages,
     field: 'page',
     fallback: ({ conventions: { page } }) =>
-      page === null ? { style: 'single' } : { ...page.fields, size: page.size },
+      typeof page?.fields['size_param'] === 'string' ? { ...page.fields, size: page.size } : { style: 'single' },
   },
   { run: probeTimes, field: 'updated', fallback: () => null },
   { run: probeItem, field: 'item', fallback: () => null },
@@ -103,23 +103,22 @@ export async function probeService(options: ProbeOptions): Promise<ProbeResult> 
   refuseUnknownForm(options);
   if (credential !== null) secrets.push(credential.secret, ...Object.values(credential.headers ?? {}));
   let about = 'credential';
-  let maxRequests = options.maxRequests ?? SERVICE_REQUESTS;
+  const { maxRequests = SERVICE_REQUESTS } = options;
   const onRequest = (requested: string, requests: number): void =>
-    options.progress?.({ about, requested, requests, maxRequests });
-  const common = { network, baseUrl, credential, clock, secrets, signal };
+    options.progress?.({ about, requested, requests, maxRequests: client.maxRequests });
+  const common = { network, baseUrl, credential, clock, secrets, signal, isFixed: options.maxRequests !== undefined };
   await using client = new ProbeClient({ ...common, maxRequests, onRequest });
   try {
     const nothing = { unknown: null, page: null, filter: null, item: null, gone: null, view: null };
-    const seen = { parameters: new Set<string>(), credentialText: '', updated: [], largestWhole: 0 };
+    const seen = { parameters: new Set<string>(), credentialText: '', updated: [], isUnsized: false, largestWhole: 0 };
     const context: ProbeContext = { client, clock, conventions: { ...nothing, ...seen }, notes: [] };
     const findings = newFindings();
     const all = await findListings(context, { ...options, findings, onListings: () => (about = 'listings') });
     if (all.length === 0) throw noListing(client, options);
     const chosen = choose === undefined ? null : await choose(all.map(toSummary));
     const listings = chosen === null ? all : all.filter(({ name }) => chosen.includes(name));
-    if (options.maxRequests === undefined) maxRequests = client.spent + LISTING_REQUESTS * listings.length;
-    client.allow(maxRequests);
-    const each = Math.floor((maxRequests - client.spent) / listings.length);
+    client.allowMore(Math.max(0, client.spent + LISTING_REQUESTS * listings.length - client.maxRequests));
+    const each = Math.floor(client.remaining / listings.length);
     for (const [at, listing] of listings.entries()) {
       about = listing.name;
       // What one listing leaves, the next ones may use, and the first needs most.

@@ -20,6 +20,8 @@ export interface Conventions {
   credentialText: string;
   /** The page section of a profile without what depends on the resource, and the number of records per page. */
   page: { fields: Readonly<Record<string, unknown>>; size: number } | null;
+  /** True if an earlier listing has no parameter for the size of a page. */
+  isUnsized: boolean;
   /** Records of the largest listing that has no pages; 0 while there is none. */
   largestWhole: number;
   /** Parameters, as `filter.ts` writes them. */

@@ -5,7 +5,7 @@ import { countIn, parseLinkHeader, undeclaredSignals } from '../pagination/reque
 import { isObject } from '../rows/records/as-record.ts';
 import type { ProbeResponse } from './probe-client.ts';
 import { type ValueAt, valuesIn } from './record-lists.ts';
-import { CURSOR, HAS_MORE, NEXT_URL } from './vocabulary.ts';
+import { CURSOR, CURSOR_HEADER, HAS_MORE, NEXT_URL } from './vocabulary.ts';
 
 const MAX_LEVELS = 4;
 
@@ -62,7 +62,12 @@ export function nextSigns(response: ProbeResponse, recordsPath: string): NextSig
       if (NEXT_URL.test(snakeCase(path))) urls.push(found);
     } else if (CURSOR.test(snakeCase(path)) || (!isNumber && parents.has(parentPath(path)))) cursors.push(found);
   }
-  const saysMore = link !== null || urls.length > 0 || flags.length > 0;
+  for (const [name, value] of Object.entries(response.headers)) {
+    if (typeof value === 'string' && value !== '' && CURSOR_HEADER.test(name))
+      cursors.push({ path: `header:${name}`, value });
+  }
+  const inHeader = cursors.some(({ path }) => path.startsWith('header:'));
+  const saysMore = link !== null || urls.length > 0 || flags.length > 0 || inHeader;
   return { link, urls, cursors, hasMore: flags[0]?.path ?? null, saysMore };
 }
 

@@ -80,6 +80,8 @@ export const NEXT_URL =
   /(?:^|[._:"])(?:next|next_?(?:page|url|link|href|page_?url|page_?link)?|next\.href|@?odata[._]?next_?link)"?$/i;
 export const CURSOR =
   /(?:^|[._"])(?:next|next_?cursor(?:_?mark)?|cursor|cursors?\.(?:next|after)|next_?page|next_?page_?token|next_?token|page_?token|next_?(?:key|offset|id|start)|after|end_?cursor|(?:next_?)?continuation(?:_?token)?|offset|scroll_?id|sync_?token|bookmark|marker|next_?marker|last_?key|skip_?token)$/i;
+/** Headers that hold a cursor. */
+export const CURSOR_HEADER = /continuation|next-?(?:page|cursor|token)|^x-cursor/;
 export const HAS_MORE = /(?:^|[._])(?:has_?(?:more|next|next_?page)|more|is_?truncated)$/i;
 
 /** Parameters that list what changed since a time: their names, in the order in which they are tried. */
@@ -132,6 +134,8 @@ export const ITEM_PATHS = ['/{id}', '/{id}/', '/{id}.json', '({id})', "('{id}')"
 export const ID_NAMES = words(
   'id _id uuid uid guid documentid sys.id objectid key identifier handle slug @id _links.self.href self href url sku code isbn',
 );
+/** Names of fields that may identify a record if no other does. */
+export const OTHER_ID = /^(?:num|nr|no|pk|ref|name|email|path|title)|(?:number|code|no|nr|name|_id|ref)$/i;
 /** Names of fields with the time of a change, of creation, and of fields that only look so. */
 export const UPDATED = /updat|modif|chang|edit|revis|(?:^|[._])(?:mtime|lastmod)/i;
 export const CREATED = /creat|insert|added|publish|(?:^|[._])(?:ctime|date|date_?gmt|uploaded_?(?:at|on))$/i;
@@ -182,25 +186,19 @@ export const ASIDE = /error|link|includ|meta|facet|filter|categor|breadcrumb|map
 /** Names of the one field of a list's entries that holds the record. */
 export const WRAPPER = /^(?:node|doc|document|record|resource|item|entry|_source|value)$/;
 
-/** Names that listings often have, the commonest first; of some, the path is below one of `ROOTS`. */
+/** Names that listings often have, the commonest first. */
 export const USUAL_NAMES = words(`
-  posts articles products items users pages orders customers authors tags categories comments media images files assets
-  books events documents content entries news stories collections contacts companies tasks projects notes tickets
-  invoices employees people records objects todos albums songs movies recipes places locations reviews`);
+  posts articles products items users pages orders customers authors tags categories comments books events documents
+  tasks projects notes contacts companies media images files tickets invoices employees people messages news
+  collections accounts assets entries stories teams groups members organizations suppliers vendors publishers brands
+  locations stores warehouses payments subscriptions plans prices coupons reviews movies albums songs artists recipes
+  courses lessons students teachers departments countries cities places vehicles cars devices sensors bookings rooms
+  hotels flights jobs leads deals campaigns todos issues labels content records objects`);
 /** Where an API may begin below the address. */
-export const ROOTS = ['', '/api', '/v1', '/api/v1', '/rest', '/api/v2', '/data', '/wp-json'];
+export const ROOTS = ['', '/api', '/api/v1', '/v1', '/rest', '/wp-json'];
 /** Where services keep the description of their API. */
-export const OPENAPI_PATHS = [
-  '/openapi.json',
-  '/swagger.json',
-  '/v3/api-docs',
-  '/docs/json',
-  '/api-docs',
-  '/api/openapi.json',
-  '/swagger/v1/swagger.json',
-  '/server/specs/oas',
-  '/openapi.yaml',
-];
+export const OPENAPI_PATHS = words(`
+  /openapi.json /swagger.json /v3/api-docs /docs/json /api-docs /swagger/v1/swagger.json /server/specs/oas`);
 /** Relations of a `Link` header that lead to a description or an index. */
 export const DESCRIBED_BY = /^(?:service-desc|describedby|https:\/\/api\.w\.org\/|.*#apiDocumentation)$/i;
 /** What a service has besides content. */
