@@ -22,7 +22,7 @@ function declared<Kind extends DatabaseKind>(address: WarehouseAddress<Kind>): D
 }
 
 /** Returns the database at an address; null if its kind is unknown. */
-export function findDatabase(address: string): Database | null {
+function findDatabase(address: string): Database | null {
   const read = readAddress(address);
   return read === null ? null : declared(read);
 }

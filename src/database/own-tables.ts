@@ -1,4 +1,6 @@
-// Types of the rows of internal tables, as `migrations/` creates them.
+// The rows of internal tables, in which content-sync keeps its own state: `_sync_checkpoints`, `_sync_runs` and so on.
+// `migrations/` creates the tables, the functions in `state/` read and write them. Some names are older than today's terms:
+// a walk is a scan of a listing, a suspect is a delete candidate, unproved means not verified, and sweeps are full scans.
 import { z } from 'zod';
 import type { ValueChange } from '../model/table.ts';
 import { type CalendarDay, timestampMs } from '../model/timestamp-text.ts';

@@ -1,76 +1,8 @@
-// Queries on copied tables that are the same on both databases, but for a few expressions.
+// Queries on copied tables. They are the same on both databases, but for a few expressions.
 import { type Kysely, type RawBuilder, sql } from 'kysely';
 import type { Cell, Column, TableShape } from '../model/table.ts';
 import type { OwnTables, TimestampText } from './own-tables.ts';
 import type { ViewDialect } from './view-dialect.ts';
-
-/** Two days or times as texts, the earlier one first. */
-type TimeSpan = readonly [first: string, last: string];
-
-/** The state of a stored row. */
-export interface StoredRow {
-  hash: string;
-  version: number;
-  syncedAt: TimestampText;
-  /** Null for a live row. */
-  deletedAt: TimestampText | null;
-  /** The cell of the `updated` column; null if there is none. */
-  updated: Cell;
-}
-
-/** A column that holds keys of the records of another table. */
-export interface References {
-  table: string;
-  column: string;
-  /** False for a child table, in which deleted records have no rows. */
-  isMarked: boolean;
-  /** The resource's own table and its key. */
-  target: { table: string; key: string };
-}
-
-/** References of live rows, and those among them whose record is missing or deleted. */
-interface Dangling {
-  references: number;
-  dangling: number;
-  /** One of their values; null if there are none. */
-  example: string | null;
-}
-
-/** Queries on the rows of copied tables. */
-export interface RowQueries {
-  /** The name of a table in a statement of `own`. */
-  readonly named: (table: string) => RawBuilder<unknown>;
-  /**
-   * Stored rows among `keys`, by key and in the order of `keys`. `updated` is the first of these cells that is not null;
-   * for columns of several types it is a text, and a time ends with `Z`.
-   */
-  stored(table: TableShape, keys: readonly string[], updated: readonly Column[]): Promise<Map<string, StoredRow>>;
-  /** Names of all tables and views, external ones included, in lower case. */
-  tableNames(): Promise<Set<string>>;
-  /** True if the integer column holds a value that a double would change. */
-  holdsBeyondDouble(table: string, column: string): Promise<boolean>;
-  /** The first and last time in these columns within a span; null for none. Reads the table. */
-  timeSpan(table: TableShape, columns: readonly Column[], within: TimeSpan): Promise<TimeSpan | null>;
-  /** Keys after `after` of all rows of a resource's own table, in the database's order. */
-  keysAfter(table: TableShape, after: string, limit: number): Promise<string[]>;
-  /**
-   * Keys of the live rows with the latest times: per column up to `limit` rows for which it is the first of the columns
-   * that is not null.
-   */
-  latestKeys(table: TableShape, columns: readonly Column[], limit: number): Promise<string[]>;
-  /** Keys of up to `limit` live rows, spread over the table, that are no delete candidates. */
-  liveSample(table: TableShape, resource: string, limit: number): Promise<string[]>;
-  /** Number of live rows whose first non-null cell of these columns is no time. Reads the table without an index. */
-  countUntimed(table: TableShape, columns: readonly Column[]): Promise<number>;
-  /** Live rows of a resource's own table; 0 if there is no such table. */
-  count(table: string): Promise<number>;
-  /** All rows of a table; 0 if there is no such table. */
-  countAll(table: string): Promise<number>;
-  /** Rows that were deleted at `since` or later ('' for all); 0 if there is no such table. */
-  countDeleted(table: string, since: TimestampText): Promise<number>;
-  /** Counts the references without a live record. */
-  dangling(references: References): Promise<Dangling>;
-}
 
 /** Access to internal and copied tables by single queries. */
 export interface TableAccess {
@@ -92,8 +24,9 @@ export interface WarehouseReader extends TableAccess {
 
 /** The parts of the queries in which the databases differ. */
 interface RowQueryDialect {
-  /** The name of a copied table in a statement. */
+  /** The name of a copied table in a statement of Kysely. */
   named: (table: string) => RawBuilder<unknown>;
+  /** Names of all tables and views, external ones included, in lower case. */
   tableNames: () => Promise<Set<string>>;
   /** The internal column that orders rows by their insertion. */
   insertOrder: 'rowid' | 'ctid';
@@ -108,98 +41,197 @@ interface RowQueryDialect {
   byBytes: (text: RawBuilder<unknown>) => RawBuilder<unknown>;
 }
 
-/** The queries as single statements that are the same on all databases. */
-// oxlint-disable-next-line max-lines-per-function
-export function rowQueries(own: Kysely<OwnTables>, dialect: RowQueryDialect): RowQueries {
-  const { named, tableNames, timestamp, isUntimed } = dialect;
-  const readCount = async (query: RawBuilder<{ n: number }>): Promise<number> =>
-    (await query.execute(own)).rows[0]?.n ?? 0;
-  const readKeys = async (query: RawBuilder<{ key: string }>): Promise<string[]> =>
-    (await query.execute(own)).rows.map(({ key }) => key);
-  // An external table of this name is not in the catalog of columns.
-  const exists = async (table: string): Promise<boolean> => {
-    const columns = own.selectFrom('_sync_columns').select('column_name').where('table_name', '=', table);
-    return (await columns.limit(1).executeTakeFirst()) !== undefined && (await tableNames()).has(table);
-  };
-  return {
-    named,
-    tableNames,
-    stored: (table, keys, updated) => readStoredRows(own, dialect, table, keys, updated),
-    holdsBeyondDouble: async (table, column) => {
-      const [min, max] = [sql.lit(Number.MIN_SAFE_INTEGER), sql.lit(Number.MAX_SAFE_INTEGER)];
-      const isExact = sql`${sql.id(column)} BETWEEN ${min} AND ${max}`;
-      const { rows } = await sql`SELECT 1 FROM ${named(table)} WHERE NOT (${isExact}) LIMIT 1`.execute(own);
-      return rows.length > 0;
-    },
-    timeSpan: (table, columns, within) => readTimeSpan(own, dialect, table, columns, within),
-    // The index of the keys alone answers this query.
-    keysAfter: ({ name, key: [first = ''] }, after, limit) => {
-      const key = sql.id(first);
-      return readKeys(
-        sql`SELECT ${key} AS "key" FROM ${named(name)} WHERE ${key} > ${after} ORDER BY ${key} LIMIT ${limit}`,
-      );
-    },
-    // One query per column, because their types may not be comparable.
-    latestKeys: async ({ name, key: [first = ''] }, columns, limit) => {
-      const keys = columns.map((column, index) => {
-        const time = sql.id(column.name);
-        const isFirst = columns.slice(0, index).map((former) => sql`AND ${sql.id(former.name)} IS NULL`);
-        return readKeys(sql`SELECT ${sql.id(first)} AS "key" FROM ${named(name)} WHERE "_deleted_at" IS NULL
-          AND ${time} IS NOT NULL ${sql.join(isFirst, sql` `)} ORDER BY ${time} DESC LIMIT ${limit}`);
-      });
-      return (await Promise.all(keys)).flat();
-    },
-    liveSample: ({ name, key: [first = ''] }, resource, limit) => {
-      const key = sql`t.${sql.id(first)}`;
-      const candidates = sql`SELECT 1 FROM ${named('_sync_suspects')} AS s WHERE s."resource" = ${resource} AND s."record_id" = ${key}`;
-      const numbered = sql`row_number() OVER (ORDER BY t.${sql.id(dialect.insertOrder)}) - 1 AS "at", count(*) OVER () AS "all"`;
-      const live = sql`SELECT ${key} AS "key", ${numbered} FROM ${named(name)} AS t
-        WHERE t."_deleted_at" IS NULL AND NOT EXISTS (${candidates})`;
-      const isSampled = sql`"at" * ${sql.lit(limit)} % "all" < ${sql.lit(limit)}`;
-      return readKeys(sql`SELECT "key" FROM (${live}) AS live WHERE ${isSampled} ORDER BY "at"`);
-    },
-    countUntimed: ({ name }, columns) => {
-      // A condition on `_deleted_at` would make the planner use its index in place of that of the times.
-      const live = sql`count(*) FILTER (WHERE "_deleted_at" IS NULL)`;
-      return readCount(sql`SELECT ${live} AS n FROM ${named(name)} WHERE ${hasNoTime(columns, isUntimed)}`);
-    },
-    // All rows minus deleted rows: an index answers both counts, while counting live rows would read the table.
-    count: async (table) => {
-      if (!(await exists(table))) return 0;
-      const deleted = sql`SELECT count(*) FROM ${named(table)} WHERE "_deleted_at" IS NOT NULL`;
-      return readCount(sql`SELECT (SELECT count(*) FROM ${named(table)}) - (${deleted}) AS n`);
-    },
-    countAll: async (table) => ((await exists(table)) ? readCount(sql`SELECT count(*) AS n FROM ${named(table)}`) : 0),
-    countDeleted: async (table, since) => {
-      if (!(await exists(table))) return 0;
-      return readCount(sql`SELECT count(*) AS n FROM ${named(table)} WHERE "_deleted_at" IS NOT NULL
-        AND "_synced_at" >= ${timestamp(since)}`);
-    },
-    dangling: (references) => countDangling(own, dialect, references),
-  };
+/** The state of a stored row. */
+export interface StoredRow {
+  hash: string;
+  version: number;
+  syncedAt: TimestampText;
+  /** Null for a live row. */
+  deletedAt: TimestampText | null;
+  /** The cell of the `updated` column; null if there is none. */
+  updated: Cell;
 }
 
-async function readStoredRows(
-  own: Kysely<OwnTables>,
-  dialect: RowQueryDialect,
-  { name, key: [key = ''] }: TableShape,
-  keys: readonly string[],
-  updated: readonly Column[],
-): Promise<Map<string, StoredRow>> {
-  const { named, timestampText, isAmong } = dialect;
-  // No source column has the name `_key`.
-  const { rows } = await sql<StoredRow & { _key: string }>`
-    SELECT ${sql.id(key)} AS "_key", "_hash" AS "hash", "_version" AS "version",
-      ${timestampText(sql`"_synced_at"`)} AS "syncedAt", ${timestampText(sql`"_deleted_at"`)} AS "deletedAt",
-      ${firstCell(updated, dialect)} AS "updated"
-    FROM ${named(name)} WHERE ${isAmong(sql.id(key), keys)}`.execute(own);
-  const found = new Map(rows.map(({ _key, ...row }) => [_key, row]));
-  const ordered = new Map<string, StoredRow>();
-  for (const each of keys) {
-    const row = found.get(each);
-    if (row !== undefined) ordered.set(each, row);
+/** Two days or times as texts, the earlier one first. */
+type TimeSpan = readonly [first: string, last: string];
+
+/** A column that holds keys of the records of another table. */
+export interface References {
+  table: string;
+  column: string;
+  /** False for a child table, in which deleted records have no rows. */
+  isMarked: boolean;
+  /** The resource's own table and its key. */
+  target: { table: string; key: string };
+}
+
+/** References of live rows, and those among them whose record is missing or deleted. */
+interface Dangling {
+  references: number;
+  dangling: number;
+  /** One of their values; null if there are none. */
+  example: string | null;
+}
+
+/** Queries on the rows of copied tables. */
+export class RowQueries {
+  readonly named: RowQueryDialect['named'];
+  readonly tableNames: RowQueryDialect['tableNames'];
+  readonly #own: Kysely<OwnTables>;
+  readonly #dialect: RowQueryDialect;
+
+  constructor(own: Kysely<OwnTables>, dialect: RowQueryDialect) {
+    this.named = dialect.named;
+    this.tableNames = dialect.tableNames;
+    this.#own = own;
+    this.#dialect = dialect;
   }
-  return ordered;
+
+  /**
+   * Stored rows among `keys`, by key and in the order of `keys`. `updated` is the first of these cells that is not null;
+   * for columns of several types it is a text, and a time ends with `Z`.
+   */
+  async stored(
+    { name, key: [key = ''] }: TableShape,
+    keys: readonly string[],
+    updated: readonly Column[],
+  ): Promise<Map<string, StoredRow>> {
+    const { timestampText, isAmong } = this.#dialect;
+    // No source column has the name `_key`.
+    const { rows } = await sql<StoredRow & { _key: string }>`
+      SELECT ${sql.id(key)} AS "_key", "_hash" AS "hash", "_version" AS "version",
+        ${timestampText(sql`"_synced_at"`)} AS "syncedAt", ${timestampText(sql`"_deleted_at"`)} AS "deletedAt",
+        ${firstCell(updated, this.#dialect)} AS "updated"
+      FROM ${this.named(name)} WHERE ${isAmong(sql.id(key), keys)}`.execute(this.#own);
+    const found = new Map(rows.map(({ _key, ...row }) => [_key, row]));
+    const ordered = new Map<string, StoredRow>();
+    for (const each of keys) {
+      const row = found.get(each);
+      if (row !== undefined) ordered.set(each, row);
+    }
+    return ordered;
+  }
+
+  /** True if the integer column holds a value that a double would change. */
+  async holdsBeyondDouble(table: string, column: string): Promise<boolean> {
+    const [min, max] = [sql.lit(Number.MIN_SAFE_INTEGER), sql.lit(Number.MAX_SAFE_INTEGER)];
+    const isExact = sql`${sql.id(column)} BETWEEN ${min} AND ${max}`;
+    const { rows } = await sql`SELECT 1 FROM ${this.named(table)} WHERE NOT (${isExact}) LIMIT 1`.execute(this.#own);
+    return rows.length > 0;
+  }
+
+  /** The first and last time in these columns within a span; null for none. Reads the table. */
+  async timeSpan({ name }: TableShape, columns: readonly Column[], [from, to]: TimeSpan): Promise<TimeSpan | null> {
+    if (columns.length === 0) return null;
+    const ends = columns.flatMap(({ name: column }, at) => {
+      const within = sql`FILTER (WHERE ${sql.id(column)} >= ${sql.lit(from)} AND ${sql.id(column)} < ${sql.lit(to)})`;
+      const [first, last] = [sql.id(`first_${at}`), sql.id(`last_${at}`)];
+      return [sql`min(${sql.id(column)}) ${within} AS ${first}`, sql`max(${sql.id(column)}) ${within} AS ${last}`];
+    });
+    const query = sql<Record<string, string | null>>`SELECT ${sql.join(ends)} FROM ${this.named(name)}`;
+    const [row = {}] = (await query.execute(this.#own)).rows;
+    const times = Object.values(row).filter((time) => time !== null);
+    const [first, last] = [times.toSorted()[0], times.toSorted().at(-1)];
+    return first === undefined || last === undefined ? null : [first, last];
+  }
+
+  /** Keys after `after` of all rows of a resource's own table, in the database's order. */
+  keysAfter({ name, key: [first = ''] }: TableShape, after: string, limit: number): Promise<string[]> {
+    const key = sql.id(first);
+    // The index of the keys alone answers this query.
+    return this.#readKeys(
+      sql`SELECT ${key} AS "key" FROM ${this.named(name)} WHERE ${key} > ${after} ORDER BY ${key} LIMIT ${limit}`,
+    );
+  }
+
+  /**
+   * Keys of the live rows with the latest times: per column up to `limit` rows for which it is the first of the columns
+   * that is not null.
+   */
+  async latestKeys(
+    { name, key: [first = ''] }: TableShape,
+    columns: readonly Column[],
+    limit: number,
+  ): Promise<string[]> {
+    // One query per column, because their types may not be comparable.
+    const keys = columns.map((column, index) => {
+      const time = sql.id(column.name);
+      const isFirst = columns.slice(0, index).map((former) => sql`AND ${sql.id(former.name)} IS NULL`);
+      return this.#readKeys(sql`SELECT ${sql.id(first)} AS "key" FROM ${this.named(name)} WHERE "_deleted_at" IS NULL
+        AND ${time} IS NOT NULL ${sql.join(isFirst, sql` `)} ORDER BY ${time} DESC LIMIT ${limit}`);
+    });
+    return (await Promise.all(keys)).flat();
+  }
+
+  /** Keys of up to `limit` live rows, spread over the table, that are no delete candidates. */
+  liveSample({ name, key: [first = ''] }: TableShape, resource: string, limit: number): Promise<string[]> {
+    const key = sql`t.${sql.id(first)}`;
+    const candidates = sql`SELECT 1 FROM ${this.named('_sync_suspects')} AS s WHERE s."resource" = ${resource} AND s."record_id" = ${key}`;
+    const order = sql.id(this.#dialect.insertOrder);
+    const numbered = sql`row_number() OVER (ORDER BY t.${order}) - 1 AS "at", count(*) OVER () AS "all"`;
+    const live = sql`SELECT ${key} AS "key", ${numbered} FROM ${this.named(name)} AS t
+      WHERE t."_deleted_at" IS NULL AND NOT EXISTS (${candidates})`;
+    const isSampled = sql`"at" * ${sql.lit(limit)} % "all" < ${sql.lit(limit)}`;
+    return this.#readKeys(sql`SELECT "key" FROM (${live}) AS live WHERE ${isSampled} ORDER BY "at"`);
+  }
+
+  /** Number of live rows whose first non-null cell of these columns is no time. Reads the table without an index. */
+  countUntimed({ name }: TableShape, columns: readonly Column[]): Promise<number> {
+    // A condition on `_deleted_at` would make the planner use its index in place of that of the times.
+    const live = sql`count(*) FILTER (WHERE "_deleted_at" IS NULL)`;
+    const hasNone = hasNoTime(columns, this.#dialect.isUntimed);
+    return this.#readCount(sql`SELECT ${live} AS n FROM ${this.named(name)} WHERE ${hasNone}`);
+  }
+
+  /** Live rows of a resource's own table; 0 if there is no such table. */
+  async count(table: string): Promise<number> {
+    if (!(await this.#exists(table))) return 0;
+    const rows = this.named(table);
+    // All rows minus deleted rows: an index answers both counts, while counting live rows would read the table.
+    const deleted = sql`SELECT count(*) FROM ${rows} WHERE "_deleted_at" IS NOT NULL`;
+    return this.#readCount(sql`SELECT (SELECT count(*) FROM ${rows}) - (${deleted}) AS n`);
+  }
+
+  /** All rows of a table; 0 if there is no such table. */
+  async countAll(table: string): Promise<number> {
+    return (await this.#exists(table)) ? this.#readCount(sql`SELECT count(*) AS n FROM ${this.named(table)}`) : 0;
+  }
+
+  /** Rows that were deleted at `since` or later ('' for all); 0 if there is no such table. */
+  async countDeleted(table: string, since: TimestampText): Promise<number> {
+    if (!(await this.#exists(table))) return 0;
+    return this.#readCount(sql`SELECT count(*) AS n FROM ${this.named(table)} WHERE "_deleted_at" IS NOT NULL
+      AND "_synced_at" >= ${this.#dialect.timestamp(since)}`);
+  }
+
+  /** Counts the references without a live record. Keys are texts, whatever the type of the references is. */
+  async dangling({ table, column, isMarked, target }: References): Promise<Dangling> {
+    const { byBytes } = this.#dialect;
+    const [value, key] = [sql`CAST(f.${sql.id(column)} AS TEXT)`, sql`t.${sql.id(target.key)}`];
+    const isLive = isMarked ? sql`AND f."_deleted_at" IS NULL` : sql``;
+    const { rows } = await sql<{ n: number; dangling: number; example: string | null }>`
+      SELECT count(*) AS n, count(CASE WHEN ${key} IS NULL THEN 1 END) AS dangling,
+        min(CASE WHEN ${key} IS NULL THEN ${value} END) AS example
+      FROM ${this.named(table)} AS f LEFT JOIN ${this.named(target.table)} AS t
+        ON ${byBytes(key)} = ${byBytes(value)} AND t."_deleted_at" IS NULL
+      WHERE f.${sql.id(column)} IS NOT NULL ${isLive}`.execute(this.#own);
+    const { n = 0, dangling = 0, example = null } = rows[0] ?? {};
+    return { references: n, dangling, example };
+  }
+
+  async #readCount(query: RawBuilder<unknown>): Promise<number> {
+    return (await sql<{ n: number }>`${query}`.execute(this.#own)).rows[0]?.n ?? 0;
+  }
+
+  async #readKeys(query: RawBuilder<unknown>): Promise<string[]> {
+    return (await sql<{ key: string }>`${query}`.execute(this.#own)).rows.map(({ key }) => key);
+  }
+
+  /** False for an external table of this name, which is not in the catalog of columns. */
+  async #exists(table: string): Promise<boolean> {
+    const columns = this.#own.selectFrom('_sync_columns').select('column_name').where('table_name', '=', table);
+    return (await columns.limit(1).executeTakeFirst()) !== undefined && (await this.tableNames()).has(table);
+  }
 }
 
 /** The first cell that is not null; a text for columns of several types. */
@@ -213,25 +245,6 @@ function firstCell(columns: readonly Column[], { timestampText }: RowQueryDialec
   return cells.length > 1 ? sql`COALESCE(${sql.join(cells)})` : (cells[0] ?? sql`CAST(NULL AS text)`);
 }
 
-async function readTimeSpan(
-  own: Kysely<OwnTables>,
-  { named }: RowQueryDialect,
-  { name }: TableShape,
-  columns: readonly Column[],
-  [from, to]: TimeSpan,
-): Promise<TimeSpan | null> {
-  if (columns.length === 0) return null;
-  const ends = columns.flatMap(({ name: column }, at) => {
-    const within = sql`FILTER (WHERE ${sql.id(column)} >= ${sql.lit(from)} AND ${sql.id(column)} < ${sql.lit(to)})`;
-    const [first, last] = [sql.id(`first_${at}`), sql.id(`last_${at}`)];
-    return [sql`min(${sql.id(column)}) ${within} AS ${first}`, sql`max(${sql.id(column)}) ${within} AS ${last}`];
-  });
-  const query = sql<Record<string, string | null>>`SELECT ${sql.join(ends)} FROM ${named(name)}`;
-  const times = Object.values((await query.execute(own)).rows[0] ?? {}).filter((time) => time !== null);
-  const [first, last] = [times.toSorted()[0], times.toSorted().at(-1)];
-  return first === undefined || last === undefined ? null : [first, last];
-}
-
 /**
  * True for a row whose first non-null cell of the columns is no time. Each incremental run uses it, so it is written for
  * indexes.
@@ -243,22 +256,4 @@ function hasNoTime(columns: readonly Column[], isUntimed: RowQueryDialect['isUnt
   const isNull = sql`${time} IS NULL AND ${hasNoTime(rest, isUntimed)}`;
   const mayBeOther = first.type === 'text' || first.type === 'json';
   return mayBeOther ? sql`(${isNull} OR ${time} IS NOT NULL AND ${isUntimed(time)})` : sql`(${isNull})`;
-}
-
-/** Keys are texts, whatever the type of the references is. */
-async function countDangling(
-  own: Kysely<OwnTables>,
-  { named, byBytes }: RowQueryDialect,
-  { table, column, isMarked, target }: References,
-): Promise<Dangling> {
-  const [value, key] = [sql`CAST(f.${sql.id(column)} AS TEXT)`, sql`t.${sql.id(target.key)}`];
-  const isLive = isMarked ? sql`AND f."_deleted_at" IS NULL` : sql``;
-  const { rows } = await sql<{ n: number; dangling: number; example: string | null }>`
-    SELECT count(*) AS n, count(CASE WHEN ${key} IS NULL THEN 1 END) AS dangling,
-      min(CASE WHEN ${key} IS NULL THEN ${value} END) AS example
-    FROM ${named(table)} AS f LEFT JOIN ${named(target.table)} AS t
-      ON ${byBytes(key)} = ${byBytes(value)} AND t."_deleted_at" IS NULL
-    WHERE f.${sql.id(column)} IS NOT NULL ${isLive}`.execute(own);
-  const { n = 0, dangling = 0, example = null } = rows[0] ?? {};
-  return { references: n, dangling, example };
 }

@@ -1,5 +1,4 @@
-import { describe, expect, it } from 'vitest';
-import type { Warehouse } from '../../src/database/warehouse.ts';
+import { describe, expect, it, vi } from 'vitest';
 import { growCalendar, yearsOfCalendar } from '../../src/load/grow-views.ts';
 import { rebuildTables } from '../../src/load/rebuild/rebuild-tables.ts';
 import { DATABASES, warehouseOn } from '../support/databases.ts';
@@ -14,23 +13,14 @@ function post(id: number, members: string): string {
   return `{"id":${id},${DATED},${members}}`;
 }
 
-/** A warehouse that tells how often tables were read for their times. */
-function counting(warehouse: Warehouse): { warehouse: Warehouse; reads: () => number } {
-  let reads = 0;
-  const timeSpan: Warehouse['rows']['timeSpan'] = (...asked) => {
-    reads += 1;
-    return warehouse.rows.timeSpan(...asked);
-  };
-  return { warehouse: { ...warehouse, rows: { ...warehouse.rows, timeSpan } }, reads: () => reads };
-}
-
 describe.for(DATABASES)('the calendar, on $name', (database) => {
   it('has the days of all that is written, without reading the tables for it', async () => {
-    const { warehouse: real, write } = await warehouseOn(database);
+    const { warehouse, write } = await warehouseOn(database);
     await write(EMPTY);
-    const { warehouse, reads } = counting(real);
+    // Reads of a table for its times.
+    const timeSpan = vi.spyOn(warehouse.rows, 'timeSpan');
     const { context, load } = await loading(warehouse);
-    const years = () => yearsOfCalendar(real.own);
+    const years = () => yearsOfCalendar(warehouse.own);
     await growCalendar(context);
     expect(await years()).toEqual([NOW, NOW + 2]);
 
@@ -51,21 +41,21 @@ describe.for(DATABASES)('the calendar, on $name', (database) => {
     expect(await years()).toEqual([2015, NOW + 4]);
     await growCalendar(killed.context);
     // The first time, when they were empty.
-    expect(reads()).toBe(1);
+    expect(timeSpan).toHaveBeenCalledTimes(1);
   });
 
   it('gets the days of all rows where it was emptied, once, and more with another year', async () => {
-    const { warehouse: real, write } = await warehouseOn(database);
-    const { warehouse, reads } = counting(real);
+    const { warehouse, write } = await warehouseOn(database);
+    const timeSpan = vi.spyOn(warehouse.rows, 'timeSpan');
     const { context, load } = await loading(warehouse);
-    const years = () => yearsOfCalendar(real.own);
+    const years = () => yearsOfCalendar(warehouse.own);
     await load([post(1, `"on":"2012-05-01"`), post(2, `"on":"${NOW + 10}-05-01"`)]);
     await write('DELETE FROM _sync_calendar');
     for (const _ of [1, 2]) await growCalendar(context);
-    expect([await years(), reads()]).toEqual([[2012, NOW + 2], 1]);
+    expect([await years(), timeSpan.mock.calls.length]).toEqual([[2012, NOW + 2], 1]);
     const clock = new HandClock(`${NOW + 1}-01-01T10:00:00.000Z`);
     await growCalendar({ ...context, clock });
-    expect([await years(), reads()]).toEqual([[2012, NOW + 3], 1]);
+    expect([await years(), timeSpan.mock.calls.length]).toEqual([[2012, NOW + 3], 1]);
   });
 
   it('has the days of texts that a rebuild makes times of', async () => {

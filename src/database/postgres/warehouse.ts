@@ -6,7 +6,7 @@ import type { Readers, ReadersRequest, StoredSizes } from '../database.ts';
 import { inboxQueries, type InboxTables, type InboxViewer } from '../inbox.ts';
 import { refuseOtherVersion } from '../migrate.ts';
 import type { OwnTables } from '../own-tables.ts';
-import { rowQueries, type RowQueries, type WarehouseReader } from '../reading.ts';
+import { RowQueries, type WarehouseReader } from '../reading.ts';
 import type { SnapshotReader } from '../snapshot-reader.ts';
 import type { LeaseProof, Warehouse } from '../warehouse.ts';
 import type { PostgresAddress } from './address.ts';
@@ -90,7 +90,7 @@ async function tableNames(own: Kysely<OwnTables>, schema: string): Promise<Set<s
 
 /** Names the schema, because these queries run outside of a transaction with a search path. */
 function rowsIn(own: Kysely<OwnTables>, schema: string): RowQueries {
-  return rowQueries(own, {
+  return new RowQueries(own, {
     named: (table) => sql`${sql.id(schema, table)}`,
     tableNames: () => tableNames(own, schema),
     timestamp: (text) => sql`${text === '' ? '-infinity' : `${text}+00`}::timestamptz`,

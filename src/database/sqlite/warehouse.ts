@@ -4,7 +4,7 @@ import { type CompiledQuery, type Kysely, sql } from 'kysely';
 import type { Clock } from '../../model/clock.ts';
 import { LAST_DONE, migratedMeanwhile, WAREHOUSE_MIGRATIONS } from '../migrate.ts';
 import type { OwnTables } from '../own-tables.ts';
-import { rowQueries, type RowQueries } from '../reading.ts';
+import { RowQueries } from '../reading.ts';
 import { leaseLost, type LeaseProof, type Warehouse } from '../warehouse.ts';
 import type { RetryWhileLocked } from './connection/errors.ts';
 import { cleanFile, configureWarehouse, openFile, syncWal, truncateLargeWal } from './connection/open-file.ts';
@@ -78,7 +78,7 @@ export async function tableNames(own: Kysely<OwnTables>): Promise<Set<string>> {
 }
 
 export function rowsIn(own: Kysely<OwnTables>): RowQueries {
-  return rowQueries(own, {
+  return new RowQueries(own, {
     named: (table) => sql`${sql.id(table)}`,
     tableNames: () => tableNames(own),
     timestamp: (text) => sql`${text}`,

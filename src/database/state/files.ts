@@ -71,33 +71,6 @@ export async function recordsWithFilesAfter(
   return (await next.execute()).map(({ record_id }) => record_id);
 }
 
-/** All columns except the version. */
-const COPIED = [
-  'resource',
-  'record_id',
-  'field',
-  'position',
-  'url',
-  'next_url',
-  'status',
-  'store',
-  'sha256',
-  'bytes',
-  'type',
-  'width',
-  'height',
-  'etag',
-  'last_modified',
-  'record_hash',
-  'attempts',
-  'due_at',
-  'code',
-  'error',
-  'fetched_at',
-  'valid_from',
-  'valid_to',
-] as const satisfies readonly (keyof FileRow)[];
-
 export function insertFiles(own: Kysely<OwnTables>, rows: readonly FileRow[]): CompiledQuery[] {
   return inParts(rows, FILES_PER_STATEMENT).map((part) => own.insertInto('_sync_files').values(part).compile());
 }
@@ -122,21 +95,25 @@ function isRow({ resource, record_id, field, position, version }: FileKey) {
  */
 export function replaceFile(
   own: Kysely<OwnTables>,
-  key: FileKey,
+  row: FileRow,
   left: Partial<FileRow>,
   next: Partial<FileRow>,
 ): CompiledQuery[] {
+  const { version, ...others } = row;
+  // The keys of a row are its columns.
+  // oxlint-disable-next-line no-unsafe-type-assertion
+  const columns = Object.keys(others) as (keyof typeof others)[];
   const nextVersion = sql<number>`"version" + 1`.as('version');
   const copied = own
     .insertInto('_sync_files')
-    .columns([...COPIED, 'version'])
+    .columns([...columns, 'version'])
     .expression((eb) =>
       eb
         .selectFrom('_sync_files')
-        .select([...COPIED, nextVersion])
-        .where(isRow(key)),
+        .select([...columns, nextVersion])
+        .where(isRow(row)),
     );
-  return [copied.compile(), changeFile(own, key, left), changeFile(own, { ...key, version: key.version + 1 }, next)];
+  return [copied.compile(), changeFile(own, row, left), changeFile(own, { ...row, version: version + 1 }, next)];
 }
 
 /** Has all files that were last verified before a time requested again. */

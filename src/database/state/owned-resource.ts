@@ -1,4 +1,3 @@
-// Resources that this process owns: lease, known tables, and the slot in which they are written.
 import type { CompiledQuery } from 'kysely';
 import PQueue from 'p-queue';
 import type { Clock } from '../../model/clock.ts';
@@ -13,7 +12,10 @@ import { type Forgotten, NO_PRIVACY_KEY, type PrivacyKey, readForgotten } from '
 import { acquireLease, type Lease } from './leases.ts';
 import { countOpenRejects } from './stored-rows.ts';
 
-/** A managed view that cannot get wider types. */
+// Resources that this process may write. A scan, a re-fetch after a webhook, and an erasure may all want to write `content`
+// at the same time: they share one lease, one view of the tables, and a queue in which they write one after the other.
+
+/** A managed view whose types cannot widen with those of its table, because an external object depends on the view. */
 export interface HeldView {
   view: string;
   resource: string | null;
@@ -31,15 +33,15 @@ interface HeldColumn {
   needs: ColumnType;
 }
 
-/** A column of a table that cannot get a wider type. */
+/** A column of a table whose type cannot widen, because an external object depends on the column. */
 export interface FixedColumn {
   path: SourcePath;
   type: ColumnType;
-  /** As in `HeldView`. */
+  /** The object that depends on it. */
   by: string;
 }
 
-/** The views of a source, as its resources bring them up to date one after the other. */
+/** The managed views of a source. Its resources bring them up to date one after the other. */
 export interface SourceViews {
   /** Resolves once the last refresh is done. */
   refreshed: Promise<unknown>;
@@ -57,17 +59,20 @@ interface UpToDateViews {
   until: number;
 }
 
-/** Facts of an owned resource that all its users share. */
+/** What all users of an owned resource know about it. A user that changes it stores the new value here for the others. */
 interface ResourceFacts {
-  /** Null before the tables are read or created. The code that changes them stores the new shape here. */
+  /** The tables; null before they are read or created. */
   shape: ResourceShape | null;
   /** Years that the calendar has; null before they are read. */
   years: Years | null;
-  /** Open rejects: while there are none, no record can resolve one. */
+  /** Number of rejected records that are still open: while there are none, no stored record can resolve one. */
   openRejects: number;
   /** Records that an operator had erased: they must not be stored again. */
   forgotten: Forgotten;
-  /** Keys that are being fetched from the service; a loader notes when it last saw the record. */
+  /**
+   * Keys of records that are being fetched to verify their delete. A page that is stored meanwhile notes here when it saw
+   * the record, so that it is not deleted by an older response.
+   */
   readonly watches: Set<Map<string, number>>;
   /** Views that show narrower types than their values need, because external objects depend on them. */
   heldViews: readonly HeldView[];
@@ -75,19 +80,19 @@ interface ResourceFacts {
   fixedColumns: readonly FixedColumn[];
 }
 
-/** A resource that this process owns: its lease, its tables, and the commit slot. */
+/** One user's access to a resource that this process owns. */
 export interface OwnedResource extends ResourceFacts {
   readonly resource: string;
-  /** Proof for the next transaction: of the lease under which its facts were read. */
+  /** For the next transaction: proves that this process still has the lease under which this user has read its facts. */
   lease(): LeaseProof;
   /**
-   * Called after an error. Returns true if the database has lost confirmed commits: then the lease is acquired again, and
-   * the caller has to read all facts again.
+   * Called after an error. Returns true if the database has lost confirmed commits, for example by a failover to a replica
+   * that lagged behind: then the lease is acquired again, and the caller has to read all facts again.
    */
   recover(error: unknown): Promise<boolean>;
   /** Acquires the lease again after another process had taken it. Throws as `acquire` does. */
   reacquire(): Promise<void>;
-  /** The last release frees the resource: after the lingering time, or at once with `now`. */
+  /** The last user's release frees the resource: after a while, or at once with `now`. */
   release(now?: boolean): Promise<void>;
   /** Reads again which records were erased; call it within `runAlone`. */
   rereadForgotten(): Promise<void>;
@@ -105,7 +110,7 @@ export interface OwnedResources {
   acquire(resource: string): Promise<OwnedResource>;
   /** Records of a resource that were erased; owns nothing. */
   readForgotten(resource: string): Promise<Forgotten>;
-  /** Frees the resources that linger. */
+  /** Frees the resources that have no users any more. */
   close(): Promise<void>;
 }
 
@@ -118,8 +123,8 @@ export function ownResources(
 ): OwnedResources {
   const sourceViews: SourceViews = { refreshed: Promise.resolve(), upToDate: null };
   const shared = new SharedResources({
-    open: (resource) => openShared(warehouse, resource, clock, privacy),
-    close: (owned) => owned.release(),
+    open: (resource) => openResource(warehouse, resource, clock, privacy),
+    close: (opened) => opened.release(),
     clock,
     lingerMs,
   });
@@ -131,90 +136,99 @@ export function ownResources(
 }
 
 /** What all users of one owned resource share. */
-interface Shared {
-  facts: ResourceFacts;
-  lease: Lease;
-  turns: PQueue;
-  rereadForgotten(): Promise<void>;
-  renew(): Promise<void>;
-  release(): Promise<void>;
+interface OpenResource {
   resource: string;
+  facts: ResourceFacts;
+  /** Another one after it was acquired again. */
+  lease: Lease;
+  /** Work on the resource, one after the other. */
+  queue: PQueue;
+  rereadForgotten(): Promise<void>;
+  /** Acquires the lease again, and reads the facts that another owner or a set-back database may have changed. */
+  acquireAgain(): Promise<void>;
+  release(): Promise<void>;
 }
 
-async function openShared(warehouse: Warehouse, resource: string, clock: Clock, privacy: PrivacyKey): Promise<Shared> {
+async function openResource(
+  warehouse: Warehouse,
+  resource: string,
+  clock: Clock,
+  privacy: PrivacyKey,
+): Promise<OpenResource> {
   const { own } = warehouse;
   const lease = await acquireLease(warehouse, resource, clock);
-  const read = readForgotten(own, resource, privacy);
-  const forgotten = await read.catch(async (error: unknown) => {
+  const forgotten = await readForgotten(own, resource, privacy).catch(async (error: unknown) => {
     await lease.release();
     throw error;
   });
   const openRejects = await countOpenRejects(own, resource);
   const none = { shape: null, years: null, heldViews: [], fixedColumns: [] };
   const facts: ResourceFacts = { ...none, openRejects, forgotten, watches: new Set() };
-  const shared: Shared = {
+  const opened: OpenResource = {
+    resource,
     facts,
     lease,
-    turns: new PQueue({ concurrency: 1 }),
-    resource,
+    queue: new PQueue({ concurrency: 1 }),
     rereadForgotten: async () => {
       facts.forgotten = await readForgotten(own, resource, privacy);
     },
-    renew: async () => {
+    acquireAgain: async () => {
       const next = await acquireLease(warehouse, resource, clock);
-      await shared.lease.release();
-      shared.lease = next;
-      // Another owner may have changed the tables meanwhile, and a set-back database has lost some.
+      await opened.lease.release();
+      opened.lease = next;
       facts.shape = await readTables(warehouse, resource);
       facts.years = null;
       facts.openRejects = await countOpenRejects(own, resource);
-      await shared.rereadForgotten();
+      await opened.rereadForgotten();
     },
     release: async () => {
-      await shared.turns.onIdle();
-      await shared.lease.release();
+      await opened.queue.onIdle();
+      await opened.lease.release();
     },
   };
-  return shared;
+  return opened;
 }
 
-/** Creates the handle of one user: after another user has renewed the lease, it still has the lease under which it read. */
-function createHandle(acquired: Acquired<Shared>, warehouse: Warehouse, sourceViews: SourceViews): OwnedResource {
-  const shared = acquired.value;
-  const { facts, turns } = shared;
-  let { lease } = shared;
-  const catchUp = async (): Promise<boolean> => {
-    if (lease === shared.lease) {
+/**
+ * Creates the access of one user. It keeps the lease under which the user has read its facts: after another user has
+ * acquired the lease again, the next transaction of this one fails, and it has to `recover` first.
+ */
+function createHandle(acquired: Acquired<OpenResource>, warehouse: Warehouse, sourceViews: SourceViews): OwnedResource {
+  const opened = acquired.value;
+  const { facts, queue } = opened;
+  let { lease } = opened;
+  const recoverLease = async (): Promise<boolean> => {
+    if (lease === opened.lease) {
       if (!(await lease.isSetBack())) return false;
-      await shared.renew();
+      await opened.acquireAgain();
     }
-    lease = shared.lease;
+    lease = opened.lease;
     return true;
   };
-  const view: Omit<OwnedResource, keyof ResourceFacts> = {
-    resource: shared.resource,
+  const access: Omit<OwnedResource, keyof ResourceFacts> = {
+    resource: opened.resource,
     sourceViews,
     lease: () => lease.proof(),
     commit: async (statements) => {
       if (statements.length > 0) await warehouse.apply(statements, lease.proof());
     },
-    runAlone: (work) => turns.add(work),
-    rereadForgotten: () => shared.rereadForgotten(),
-    reacquire: () => turns.add(() => shared.renew()),
+    runAlone: (work) => queue.add(work),
+    rereadForgotten: () => opened.rereadForgotten(),
+    reacquire: () => queue.add(() => opened.acquireAgain()),
     release: (now) => acquired.release(now),
     recover: async (error) => {
       // A statement may notice before the lease does: a table that no longer exists, for example, is no `SyncError`.
       if (error instanceof SyncError && error.code !== 'lease_lost') return false;
       // If the database cannot be reached, or another process owns the resource, the first error says more.
-      return turns.add(catchUp).catch(() => false);
+      return queue.add(recoverLease).catch(() => false);
     },
   };
-  const forwarded = Object.keys(facts).map((name) => {
+  // `owned.shape` and the other facts are read from and written to the facts that all users share.
+  for (const name of Object.keys(facts)) {
     const get = (): unknown => Reflect.get(facts, name);
     const set = (value: unknown): void => void Reflect.set(facts, name, value);
-    return [name, { enumerable: true, get, set }] as const;
-  });
-  // Facts are forwarded by name.
+    Object.defineProperty(access, name, { enumerable: true, get, set });
+  }
   // oxlint-disable-next-line no-unsafe-type-assertion
-  return Object.defineProperties(view, Object.fromEntries(forwarded)) as OwnedResource;
+  return access as OwnedResource;
 }

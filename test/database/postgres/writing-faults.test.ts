@@ -1,6 +1,5 @@
 import type { Client } from 'pg';
 import { describe, expect, it, vi } from 'vitest';
-import type { Warehouse } from '../../../src/database/warehouse.ts';
 import { asOtherClient, POSTGRES, readerOf, warehouseOn, preparedAddress } from '../../support/databases.ts';
 import { flakyProxy } from '../../support/flaky-proxy.ts';
 import { loading } from '../../support/page-loading.ts';
@@ -77,26 +76,17 @@ describe.skipIf(POSTGRES.missing !== null)('writing a page on postgres', () => {
   it('F140 takes a record over that somebody else has written since it was looked up', async () => {
     const { warehouse, address } = await warehouseOn(POSTGRES);
     await (await loading(warehouse, { profile: PROFILE })).load(['{"id":"0","n":0,"tags":["x"]}'], 1_000);
-    const overtaken: Warehouse = {
-      ...warehouse,
-      rows: {
-        ...warehouse.rows,
-        stored: async (...asked) => {
-          const found = await warehouse.rows.stored(...asked);
-          await asOtherClient(address, async (client) => {
-            await client.query(
-              `INSERT INTO content (id, _hash, _version, _synced_at, n) VALUES ('1', 'x', 1, 'epoch', 9)`,
-            );
-            await client.query(`INSERT INTO content_tags VALUES ('1', 0, 'theirs'), ('1', 7, 'theirs')`);
-            await client.query(
-              `INSERT INTO _sync_versions VALUES ('content', '1', 1, 'epoch', NULL, 'upsert', 'x', '{}')`,
-            );
-          });
-          return found;
-        },
-      },
-    };
-    const { load } = await loading(overtaken, { profile: PROFILE });
+    const stored = warehouse.rows.stored.bind(warehouse.rows);
+    vi.spyOn(warehouse.rows, 'stored').mockImplementation(async (...asked) => {
+      const found = await stored(...asked);
+      await asOtherClient(address, async (client) => {
+        await client.query(`INSERT INTO content (id, _hash, _version, _synced_at, n) VALUES ('1', 'x', 1, 'epoch', 9)`);
+        await client.query(`INSERT INTO content_tags VALUES ('1', 0, 'theirs'), ('1', 7, 'theirs')`);
+        await client.query(`INSERT INTO _sync_versions VALUES ('content', '1', 1, 'epoch', NULL, 'upsert', 'x', '{}')`);
+      });
+      return found;
+    });
+    const { load } = await loading(warehouse, { profile: PROFILE });
     expect(await load(FIRST, 2_000)).toMatchObject({ inserted: 2 });
     const { content, tags, versions } = await standing(address);
     expect(content.slice(1)).toEqual(AS_FIRST.content);

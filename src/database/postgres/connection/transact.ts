@@ -10,6 +10,16 @@ import { databaseError, remedyOf } from './errors.ts';
 import { randomUUID } from 'node:crypto';
 import * as commits from '../../../../migrations/commits/001-commits.ts';
 
+/**
+ * Each transaction writes a mark, by which another session can find out whether it was committed. A transaction number
+ * does not identify it: after a crash the server reuses those that it had not written to disk.
+ */
+export const COMMIT_MARKS = { migrations: { '001-commits': commits }, table: 'commits_migrations' };
+/** One per database, for all sources; it holds the coordination tables too. */
+export const COMMON_SCHEMA = 'content_sync';
+/** Deletes the marks of closed connections: no connection is idle for a day. */
+export const FORGET_OLD_MARKS = `DELETE FROM ${COMMON_SCHEMA}.commits WHERE changed_at < now() - interval '1 day'`;
+
 /** How long a transaction is retried while the server is away, and how often after a conflict with another session. */
 const RETRY_FOR_MS = 60_000;
 const MAX_REPLAYS = 5;
@@ -160,24 +170,34 @@ async function commit(
   } catch (error) {
     // COMMIT was sent, and no response came: only the server knows.
     if (remedyOf(error) !== 'server' || mark === null) throw error;
-    if (!(await isCommittedAfterAll(database, mark, options))) throw error;
+    if (!(await isCommitted(database, mark, options))) throw error;
   }
   options.lease?.committed();
 }
 
-/** If the server does not respond, it throws and the lease counts the commit: the next transaction detects a lost one. */
-async function isCommittedAfterAll(
+/**
+ * Finds out on another connection whether a transaction was committed; afterwards the result cannot change. It writes, so
+ * that it waits for a transaction that is still being committed, and prevents a late one from being committed afterwards.
+ */
+async function isCommitted(
   database: Database,
-  mark: CommitMark,
-  { decideMs, lease }: TransactOptions,
+  { connection, mark }: CommitMark,
+  { decideMs = RETRY_FOR_MS, lease }: TransactOptions,
 ): Promise<boolean> {
   try {
-    return await isCommitted(mark, execute(database, { retryForMs: decideMs ?? RETRY_FOR_MS }));
+    const run = execute(database, { retryForMs: decideMs });
+    const { rows } = await run<{ mark: string }>(RESOLVE_MARK, [connection, randomUUID(), mark]);
+    return rows[0]?.mark === mark;
   } catch (error) {
+    // Still unknown: the lease counts the commit, so that the next transaction detects a lost one.
     lease?.committed();
     throw error;
   }
 }
+
+const RESOLVE_MARK = `INSERT INTO ${COMMON_SCHEMA}.commits AS last (connection, mark) VALUES ($1, $2)
+  ON CONFLICT (connection) DO UPDATE SET mark = CASE WHEN last.mark = $3 THEN last.mark ELSE excluded.mark END
+  RETURNING mark`;
 
 const SETTINGS = `SELECT ${settingsFrom(1)}`;
 
@@ -229,16 +249,6 @@ export async function databaseNow(database: Database): Promise<number> {
 }
 
 /**
- * Each transaction writes a mark, by which another session can find out whether it was committed. A transaction number
- * does not identify it: after a crash the server reuses those that it had not written to disk.
- */
-export const COMMIT_MARKS = { migrations: { '001-commits': commits }, table: 'commits_migrations' };
-/** One per database, for all sources; it holds the coordination tables too. */
-export const COMMON_SCHEMA = 'content_sync';
-/** Deletes the marks of closed connections: no connection is idle for a day. */
-export const FORGET_OLD_MARKS = `DELETE FROM ${COMMON_SCHEMA}.commits WHERE changed_at < now() - interval '1 day'`;
-
-/**
  * The settings of a transaction, because a pooler may give each transaction another connection. Commits must survive a
  * crash of the server, so `synchronous_commit` is raised to `on`; `remote_apply`, which waits for replicas, stays. Names
  * of types are compared as Postgres prints them, so it must not quote all of them.
@@ -258,14 +268,6 @@ function settingsFrom(first: number): string {
 const WRITE_MARK = `INSERT INTO ${COMMON_SCHEMA}.commits AS last (connection, mark) VALUES ($1, $2)
   ON CONFLICT (connection) DO UPDATE SET mark = excluded.mark, changed_at = now() WHERE last.mark = $3
   RETURNING ${settingsFrom(4)}`;
-/**
- * It writes, so that it waits for a transaction that is still being committed, and prevents a late one from being
- * committed afterwards.
- */
-const RESOLVE_MARK = `INSERT INTO ${COMMON_SCHEMA}.commits AS last (connection, mark) VALUES ($1, $2)
-  ON CONFLICT (connection) DO UPDATE SET mark = CASE WHEN last.mark = $3 THEN last.mark ELSE excluded.mark END
-  RETURNING mark`;
-
 /** One attempt at a transaction. */
 interface CommitMark {
   connection: string;
@@ -290,9 +292,3 @@ function markOverwritten(): Error {
 }
 
 const SERIALIZATION_FAILURE = '40001';
-
-/** Finds out on another connection whether a transaction was committed; afterwards the result cannot change. */
-async function isCommitted({ connection, mark }: CommitMark, run: ExecuteSql): Promise<boolean> {
-  const { rows } = await run<{ mark: string }>(RESOLVE_MARK, [connection, randomUUID(), mark]);
-  return rows[0]?.mark === mark;
-}

@@ -1,10 +1,12 @@
-// SQL expressions of managed views on Postgres: conversions between types, values from stored bodies, sums.
+// The SQL expressions of managed views on Postgres. A view promises a type for each of its columns: if the values of a table
+// have another type (a price that became the text `9.90`), the view converts them, or shows NULL. History views read the
+// values of earlier versions from the stored JSON bodies. The functions `_sync_...` are created by a migration.
 import { escapeIdentifier, escapeLiteral } from 'pg';
 import type { ColumnType } from '../../../model/vocabulary.ts';
 import type { FieldValues, RowFact, ViewDialect, BodyDialect } from '../../view-dialect.ts';
 import { DECLARED_TYPES } from '../connection/column-types.ts';
 
-/** Functions of a migration read bodies, once per row and only if a query selects their values. */
+/** `OFFSET 0` has a body parsed once per row, and only if a query selects one of its values. */
 const BODIES: BodyDialect = {
   from: ' FROM "_sync_versions" AS v CROSS JOIN LATERAL (SELECT "_sync_json"(v."body") AS j OFFSET 0) AS b',
   value: (path, type, zone) => VALUE[type](at(path), zone),
@@ -39,10 +41,12 @@ function zoneName(zone: string): string {
   return zone.replace(/^[-+](?=\d)/, (sign) => (sign === '+' ? '-' : '+'));
 }
 
+const IS_INT64 = 'BETWEEN -9223372036854775808 AND 9223372036854775807';
+
 const VALUE: Readonly<Record<ColumnType, (value: string, zone: string | null) => string>> = {
   boolean: (value) => `CASE ${text(value)} WHEN 'true' THEN true WHEN 'false' THEN false END`,
   integer: (value) =>
-    `CASE WHEN ${jsonNumber(value)} = trunc(${jsonNumber(value)}) AND ${jsonNumber(value)} BETWEEN -9223372036854775808 AND 9223372036854775807 THEN ${jsonNumber(value)}::bigint END`,
+    `CASE WHEN ${jsonNumber(value)} = trunc(${jsonNumber(value)}) AND ${jsonNumber(value)} ${IS_INT64} THEN ${jsonNumber(value)}::bigint END`,
   double: (value) =>
     `CASE WHEN abs(${jsonNumber(value)}) BETWEEN 5e-324 AND 1.7976931348623157e308 OR ${jsonNumber(value)} = 0 THEN ${jsonNumber(value)}::double precision END`,
   numeric,
@@ -59,7 +63,7 @@ export const VIEW_DIALECT: ViewDialect = {
   types: DECLARED_TYPES,
   id: escapeIdentifier,
   literal: escapeLiteral,
-  converted: (sql, from, to) => (sql === 'NULL' ? `NULL::${DECLARED_TYPES[to]}` : converted(sql, from, to)),
+  converted,
   text: textOf,
   declared: (sql) => sql,
   day: (sql) => `${sql}::date`,
@@ -68,6 +72,7 @@ export const VIEW_DIALECT: ViewDialect = {
   once: (sql, use) => `(SELECT ${use('x')} FROM (SELECT ${sql} AS x OFFSET 0) AS o)`,
   bodies: BODIES,
   perRow,
+  // Not VALUES, because Postgres prepares each of its expressions again for each row.
   differing: (fields) => ({
     join: ` CROSS JOIN LATERAL unnest(${fieldArrays(fields).join(', ')}) AS f(field, before, after)`,
     where: 'f.before IS DISTINCT FROM f.after',
@@ -77,17 +82,10 @@ export const VIEW_DIALECT: ViewDialect = {
   }),
 };
 
-/** Not VALUES, because Postgres prepares each of its expressions again for each row. */
 function fieldArrays(fields: readonly FieldValues[]): string[] {
-  return [
-    textArray(fields.map(({ field }) => escapeLiteral(field))),
-    textArray(fields.map(({ before }) => before)),
-    textArray(fields.map(({ after }) => after)),
-  ];
-}
-
-function textArray(texts: readonly string[]): string {
-  return `ARRAY[${texts.join(', ')}]::text[]`;
+  const names = fields.map(({ field }) => escapeLiteral(field));
+  const texts = [names, fields.map(({ before }) => before), fields.map(({ after }) => after)];
+  return texts.map((each) => `ARRAY[${each.join(', ')}]::text[]`);
 }
 
 /** One lookup for all facts about the same rows; the planner omits it if no query selects one of them. */
@@ -118,23 +116,18 @@ const SUM: Partial<Record<ColumnType, (sql: string) => string>> = {
   numeric: (sql) => `coalesce(sum(${sql}), 0)`,
 };
 
-type Conversion = (sql: string, from: ColumnType) => string;
-
 /**
  * A value of one type as one of another; NULL if it cannot be converted. No value makes it fail: the value is checked
  * before the cast, because no Postgres before 16 can be asked whether a text is of a type.
  */
 function converted(sql: string, from: ColumnType, to: ColumnType): string {
+  if (sql === 'NULL') return `NULL::${DECLARED_TYPES[to]}`;
   return from === to ? sql : TO[to](sql, from);
 }
 
 /** A value as a text, numbers by their digits, whatever the reader's session is set to. */
 function textOf(sql: string, from: ColumnType): string {
-  return (AS_TEXT[from] ?? cast)(sql);
-}
-
-function cast(sql: string): string {
-  return `${sql}::text`;
+  return AS_TEXT[from]?.(sql) ?? `${sql}::text`;
 }
 
 const AS_TEXT: Partial<Record<ColumnType, (sql: string) => string>> = {
@@ -167,15 +160,13 @@ function number(sql: string, from: ColumnType): string {
   return nameValue(textOf(sql, from), `CASE WHEN ${isNumber} THEN v::numeric END`);
 }
 
-const INT64 = { min: '-9223372036854775808', max: '9223372036854775807' } as const;
-
 /** A value that is no whole number becomes NULL: rounded values would make a sum silently wrong. */
 function integer(sql: string, from: ColumnType): string {
   // A double from 2^63 on is too large, and 2^63 is one.
   if (from === 'double') {
     return `CASE WHEN ${sql} = trunc(${sql}) AND ${sql} >= -9223372036854775808 AND ${sql} < 9223372036854775808 THEN ${sql}::bigint END`;
   }
-  const isWhole = `v = trunc(v) AND v BETWEEN ${INT64.min} AND ${INT64.max}`;
+  const isWhole = `v = trunc(v) AND v ${IS_INT64}`;
   return nameValue(number(sql, from), `CASE WHEN ${isWhole} THEN v::bigint END`);
 }
 
@@ -193,7 +184,7 @@ function moment(sql: string, from: ColumnType): string {
 
 const WORDS = `WHEN 'true' THEN true WHEN 'false' THEN false WHEN '1' THEN true WHEN '0' THEN false`;
 
-const TO: Readonly<Record<ColumnType, Conversion>> = {
+const TO: Readonly<Record<ColumnType, (sql: string, from: ColumnType) => string>> = {
   boolean: (sql, from) => `CASE ${textOf(sql, from)} ${WORDS} END`,
   integer,
   double,

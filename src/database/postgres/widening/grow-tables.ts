@@ -2,13 +2,28 @@
 import { escapeIdentifier as quoted } from 'pg';
 import { messageOf, SyncError } from '../../../model/errors.ts';
 import type { TableShape } from '../../../model/table.ts';
-import { type DroppedView, growthOutdated, InUse, type LeaseProof, type ShapeGrowth, tableExists } from '../../warehouse.ts';
+import {
+  type DroppedView,
+  growthOutdated,
+  InUse,
+  type LeaseProof,
+  type ShapeGrowth,
+  tableExists,
+} from '../../warehouse.ts';
 import { refuseStrangers, refuseWithoutCreate } from '../connection/schema-rights.ts';
 import { asStep, type Session, type Step } from '../connection/session.ts';
 import { causeCode, type Database, execute, isLocked, transact } from '../connection/transact.ts';
 import { clearNames, createViews, dropViews, planViews } from '../views/attach-views.ts';
 import { addColumns, createDeletedIndex, createTable, updateComments, type Widening, widenStatements } from './ddl.ts';
-import { type Dependent, findDependents, inUse, refuseLosses, refuseOthersViews, refuseRowTypes, type ViewPlan } from './dependents.ts';
+import {
+  type Dependent,
+  findDependents,
+  inUse,
+  refuseLosses,
+  refuseOthersViews,
+  refuseRowTypes,
+  type ViewPlan,
+} from './dependents.ts';
 
 /** A change of existing tables. */
 interface Alteration {

@@ -1,11 +1,13 @@
-// SQL expressions that read values of columns from stored JSON bodies, for history views on SQLite.
+// History views show the earlier versions of a record: they read the values of columns from the stored JSON bodies. This
+// file has SQLite's expressions for that. In the expressions, `v` is a version, `r` the JSON text of one value as it was
+// sent (`"2026-11-20"` with its quotes, `1.50`), and `s` the text of a JSON string.
 import type { ColumnType } from '../../../model/vocabulary.ts';
 import type { BodyDialect } from '../../view-dialect.ts';
 import { timeZone, type TimeZone } from '../../../model/time-zone.ts';
 
 const BODY = 'v."body"';
 
-/** Uses only JSON functions that every SQLite since 3.34 has; it caches the last bodies that it has parsed. */
+/** Calls only JSON functions that every SQLite since 3.34 has, because other programs read the views. */
 export const BODIES: BodyDialect = {
   from: ' FROM "_sync_versions" AS v',
   value: (path, type, zone) => VALUE[type](`(SELECT ${jsonTextAt(path)} AS r LIMIT 1)`, zone),
@@ -13,11 +15,14 @@ export const BODIES: BodyDialect = {
     `(SELECT CASE WHEN r GLOB '[[]*' THEN ${cleanJson('r')} END FROM (SELECT ${jsonTextAt(path)} AS r LIMIT 1))`,
 };
 
-/** The JSON text at a path; NULL or 'null' if there is none. */
+/**
+ * The JSON text at a path; NULL or 'null' if there is none. `jsonAt` reads most of them. The
+ * others are read key by key: a key that a body has twice, because the last one counts; a key with quotes or control
+ * characters; and a key beyond ASCII, because older versions of SQLite do not find it if it is written with escapes.
+ */
 function jsonTextAt(path: readonly string[]): string {
   const isSimple = path.every((key) => key !== '' && !/["\\\p{Cc}]/u.test(key));
   const found = isSimple ? jsonAt(path) : keyByKey(path);
-  // In older versions a key is only found as it is written: others write letters beyond ASCII as escapes.
   const once =
     isSimple && !path.every((key) => ASCII.test(key)) ? `coalesce(nullif(${found}, 'null'), ${keyByKey(path)})` : found;
   const repeated = isSimple
@@ -38,7 +43,7 @@ function jsonAt(path: readonly string[]): string {
 
 const ASCII = /^[A-Za-z0-9_-]*$/;
 
-/** True if the text of a body, and that of the object at the path, contain a key twice; a fast check for most bodies. */
+/** A fast check that most bodies do not pass: true if the text of the body, and of the object at the path, has a key twice. */
 function mayHaveRepeatedKey(path: readonly string[]): string {
   const looks = path.map((key, at) => {
     const within = path.slice(0, at);
@@ -61,7 +66,7 @@ function hasRepeatedKey(path: readonly string[]): string {
   return `(SELECT count(*)${membersAt(path)}) > 1`;
 }
 
-/** Of equal keys the last one counts. Decimals have no more than the digits of a double here. */
+/** Reads the value of the last of equal keys. Decimals have no more than the digits of a double here. */
 function keyByKey(path: readonly string[]): string {
   const last = `k${path.length - 1}`;
   const json = `CASE WHEN ${last}.type = 'text' THEN json_quote(${last}.value) WHEN ${last}.type IN ('true', 'false', 'null') THEN ${last}.type ELSE CAST(${last}.value AS TEXT) END`;
@@ -82,18 +87,19 @@ function literal(text: string): string {
   return `'${text.toWellFormed().replaceAll("'", "''").replaceAll('\0', '␀')}'`;
 }
 
-/** A NUL as its symbol. Valid JSON contains no control character. The build takes raw templates in ASCII alone. */
+/** Replaces a NUL by its symbol (U+2400), as in the tables. Valid JSON has no character 1, which marks backslashes. */
 function cleanJson(json: string): string {
+  // The build takes raw templates in ASCII alone.
   const marked = String.raw`replace(replace(${json}, '\\', char(1)), '\u0000', ` + `'␀')`;
   return String.raw`CASE WHEN instr(${json}, '\u0000') > 0 THEN replace(${marked}, char(1), '\\') ELSE ${json} END`;
 }
 
 /**
- * Half a surrogate pair becomes U+FFFD, as which SQLite reads it, letter by letter; only in texts that may hold one and
- * are not too long for that.
+ * The text `x` with U+FFFD for each half of a surrogate pair: `unicode` reads each letter so. Only texts that may have one
+ * and are not too long are rebuilt letter by letter.
  */
-const WHOLE_LETTERS = `(SELECT group_concat(char(unicode(substr(x, key + 1, 1))), '') FROM json_each('[0' || replace(hex(zeroblob(length(x) - 1)), '00', ',0') || ']'))`;
-const TEXT = String.raw`CASE WHEN r NOT GLOB '*\u*' THEN json_extract(r, '$') ELSE (SELECT CASE WHEN hex(x) GLOB '*ED[AB]*' AND length(x) < 20000 THEN ${WHOLE_LETTERS} ELSE x END FROM (SELECT json_extract(${cleanJson('r')}, '$') AS x LIMIT 1)) END`;
+const COMPLETE_LETTERS = `(SELECT group_concat(char(unicode(substr(x, key + 1, 1))), '') FROM json_each('[0' || replace(hex(zeroblob(length(x) - 1)), '00', ',0') || ']'))`;
+const TEXT = String.raw`CASE WHEN r NOT GLOB '*\u*' THEN json_extract(r, '$') ELSE (SELECT CASE WHEN hex(x) GLOB '*ED[AB]*' AND length(x) < 20000 THEN ${COMPLETE_LETTERS} ELSE x END FROM (SELECT json_extract(${cleanJson('r')}, '$') AS x LIMIT 1)) END`;
 
 /** A number in the fewest digits if a double holds it, else in the digits that were sent. */
 const DIGITS = "length(ltrim(replace(replace(substr(r, 1, instr(lower(r) || 'e', 'e') - 1), '-', ''), '.', ''), '0'))";
@@ -106,12 +112,12 @@ const NUMBER = `CASE WHEN r GLOB '*[.eE]*' THEN (SELECT CASE ${DECIMAL} END FROM
 
 const IS_NUMBER = "r GLOB '[-0-9]*'";
 
-/** A whole number, also one that is written with a point. */
-const WHOLE = `CASE typeof(json_extract(r, '$')) WHEN 'integer' THEN json_extract(r, '$') WHEN 'real' THEN CASE WHEN r GLOB '*[.eE]*' AND abs(json_extract(r, '$')) <= 9007199254740991 AND json_extract(r, '$') = CAST(json_extract(r, '$') AS INTEGER) THEN CAST(json_extract(r, '$') AS INTEGER) END END`;
+/** An integer, also one that is written with a point, such as `5.0`. */
+const INTEGER = `CASE typeof(json_extract(r, '$')) WHEN 'integer' THEN json_extract(r, '$') WHEN 'real' THEN CASE WHEN r GLOB '*[.eE]*' AND abs(json_extract(r, '$')) <= 9007199254740991 AND json_extract(r, '$') = CAST(json_extract(r, '$') AS INTEGER) THEN CAST(json_extract(r, '$') AS INTEGER) END END`;
 
 const VALUE: Readonly<Record<ColumnType, (found: string, zone: string | null) => string>> = {
   boolean: (found) => `(SELECT CASE r WHEN 'true' THEN 1 WHEN 'false' THEN 0 END FROM ${found})`,
-  integer: (found) => `(SELECT CASE WHEN ${IS_NUMBER} THEN ${WHOLE} END FROM ${found})`,
+  integer: (found) => `(SELECT CASE WHEN ${IS_NUMBER} THEN ${INTEGER} END FROM ${found})`,
   double: (found) => `(SELECT CASE WHEN ${IS_NUMBER} AND abs(r) < 9e999 THEN CAST(r AS REAL) END FROM ${found})`,
   numeric: (found) => `(SELECT CASE WHEN ${IS_NUMBER} THEN ${NUMBER} END FROM ${found})`,
   date: (found) =>
@@ -131,7 +137,7 @@ function timestampValue(found: string, zone: string | null): string {
  * `selected` is a SELECT of the text as `s`. A time that names no zone is read in `zone`, as UTC without one.
  */
 export function timestampFromText(selected: string, zone: string | null): string {
-  return `(SELECT ${MOMENT} FROM (SELECT *, ${zoneExpression(zone)} AS z FROM (SELECT s, ${PARTS} FROM (${selected} LIMIT 1) LIMIT 1) LIMIT 1))`;
+  return `(SELECT ${UTC_TEXT} FROM (SELECT *, ${zoneExpression(zone)} AS z FROM (SELECT s, ${PARTS} FROM (${selected} LIMIT 1) LIMIT 1) LIMIT 1))`;
 }
 
 /**
@@ -145,6 +151,7 @@ const PARTS = [
   "CASE WHEN substr(s, 17, 1) <> ':' THEN substr(s, 17) WHEN substr(s, 20) GLOB '.[0-9]*' THEN ltrim(substr(s, 21), '0123456789') ELSE substr(s, 20) END AS e",
 ].join(', ');
 
+/** The time as it was written, before it is converted to UTC. */
 const WRITTEN = "d || ' ' || c";
 
 function zoneExpression(zone: string | null): string {
@@ -164,13 +171,14 @@ const IS_TIME = [
 const FRACTION_DIGITS = "substr(substr(t, 2, max(length(t) - length(e) - 1, 0)) || '00', 1, 3)";
 const MILLISECONDS = `CASE WHEN ${FRACTION_DIGITS} IN ('00', '000') THEN '' ELSE '.' || ${FRACTION_DIGITS} END`;
 
+/** An offset of +02:00 means that two hours are subtracted. */
 const SIGN = "CASE substr(z, 1, 1) WHEN '+' THEN '-' ELSE '+' END";
 const MINUTES = "CASE length(z) WHEN 3 THEN '00' ELSE substr(z, -2) END";
-const MOVED = `datetime(${WRITTEN}, ${SIGN} || substr(z, 2, 2) || ' hours', ${SIGN} || ${MINUTES} || ' minutes')`;
-/** Services use the earliest and the latest timestamp that can be written for "none". */
-const IN_UTC = `CASE WHEN z IN ('Z', 'z') THEN ${WRITTEN} WHEN ${MOVED} GLOB '[0-9][0-9][0-9][0-9]-*' AND ${MOVED} > '0001' THEN ${MOVED} WHEN e = '' THEN ${WRITTEN} END`;
+const SHIFTED = `datetime(${WRITTEN}, ${SIGN} || substr(z, 2, 2) || ' hours', ${SIGN} || ${MINUTES} || ' minutes')`;
+/** A time without a zone that has no UTC time stays as written: services use the first and the last one for "none". */
+const IN_UTC = `CASE WHEN z IN ('Z', 'z') THEN ${WRITTEN} WHEN ${SHIFTED} GLOB '[0-9][0-9][0-9][0-9]-*' AND ${SHIFTED} > '0001' THEN ${SHIFTED} WHEN e = '' THEN ${WRITTEN} END`;
 
-const MOMENT = `CASE WHEN s ${DAY} AND date(s) = s AND s > '0001' THEN s || ' 00:00:00' WHEN ${IS_TIME} THEN ${IN_UTC} || ${MILLISECONDS} END`;
+const UTC_TEXT = `CASE WHEN s ${DAY} AND date(s) = s AND s > '0001' THEN s || ' 00:00:00' WHEN ${IS_TIME} THEN ${IN_UTC} || ${MILLISECONDS} END`;
 
 const FIRST = Date.UTC(1970, 0, 1);
 const LAST = Date.UTC(2038, 0, 1);

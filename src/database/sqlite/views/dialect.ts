@@ -1,4 +1,6 @@
-// SQL expressions of managed views on SQLite: conversions between types, sums, differences.
+// The SQL expressions of managed views on SQLite. A view promises a type for each of its columns: if the values of a table
+// have another type (a price that became the text `9.90`), the view converts them, or shows NULL. Other programs read the
+// views, so they call only functions that every SQLite since 3.34 has.
 import type { ColumnType } from '../../../model/vocabulary.ts';
 import type { FieldValues, RowFact, RowsOf, ViewDialect } from '../../view-dialect.ts';
 import { BODIES, timestampFromText } from './bodies.ts';
@@ -14,20 +16,16 @@ const TYPES: Readonly<Record<ColumnType, string>> = {
   json: 'TEXT',
 };
 
-/**
- * Views of SQLite are read by other programs, so they call only what every SQLite since 3.34 has. A column that is cast
- * has an affinity but no declared type.
- */
 export const VIEW_DIALECT: ViewDialect = {
   types: TYPES,
   id: (name) => `"${name.replaceAll('"', '""')}"`,
   literal: (text) => `'${text.replaceAll("'", "''")}'`,
-  converted: (sql, from, to) => (sql === 'NULL' ? 'NULL' : converted(sql, from, to)),
+  converted,
   text: textOf,
   declared,
   // In parentheses, so that the column is not declared as the table's text is.
   day: (sql) => `(${sql})`,
-  // The digits are in a text column; this column has the number, which can be added up.
+  // Another column shows the exact digits as a text; this one shows the nearest number, which can be added up.
   shown: (type) => (type === 'numeric' ? 'double' : type),
   no: '0',
   // A limit keeps SQLite from writing the expression into each place that names it.
@@ -40,12 +38,16 @@ export const VIEW_DIALECT: ViewDialect = {
     before: "json_extract(f.value, '$[1]')",
     after: "json_extract(f.value, '$[2]')",
   }),
-  perRow: (_, facts, rows) => ({ join: '', sqlOf: factsPerRow(facts, rows) }),
+  // One subquery per fact: SQLite runs only those that a query selects.
+  perRow: (_, facts, rows) => {
+    const byName = new Map(facts.map((fact) => [fact.name, FACT[fact.kind](fact, rows)]));
+    return { join: '', sqlOf: (name) => byName.get(name) ?? 'NULL' };
+  },
 };
 
 /**
- * SQLite takes the declared type of a union from its last part, here a column of an empty table. Values do not change, and
- * are compared as those of a table's column.
+ * Gives a value a declared type, by which programs choose how they read a column: a CAST does not declare one. SQLite takes
+ * the declared type of a union from its last part, here a column of an empty table. The values do not change.
  */
 function declared(sql: string, type: ColumnType): string {
   const suffix = ` UNION ALL SELECT "${TYPES[type].toLowerCase()}" FROM "_sync_types" WHERE 0)`;
@@ -64,38 +66,30 @@ function concatenated(texts: readonly string[]): string {
   return `(${concatenated(texts.slice(0, half))} || ${concatenated(texts.slice(half))})`;
 }
 
-/** One subquery per fact: SQLite runs only those that a query selects. */
-function factsPerRow(facts: readonly RowFact[], rows: RowsOf): (name: string) => string {
-  const byName = new Map(facts.map((fact) => [fact.name, FACT[fact.kind](fact, rows)]));
-  return (name) => byName.get(name) ?? 'NULL';
-}
-
 const FACT: Readonly<Record<RowFact['kind'], (fact: RowFact, rows: RowsOf) => string>> = {
   count: (_, { from }) => `CAST((SELECT count(*)${from}) AS BIGINT)`,
   sum: ({ sql, type }, { from }) =>
     type === 'integer'
-      ? `CAST((SELECT ${wholeSum(sql)}${from}) AS BIGINT)`
+      ? `CAST((SELECT ${integerSum(sql)}${from}) AS BIGINT)`
       : `CAST((SELECT CASE WHEN coalesce(max(abs(${sql})), 0) < 1e290 THEN total(${sql}) END${from}) AS REAL)`,
-  // Not min() and max(): what is picked keeps its declared type.
+  // Not min() and max(), because a selected column keeps its declared type.
   first: ({ sql }, { from }) => `(SELECT ${sql}${from} AND ${sql} IS NOT NULL ORDER BY ${sql} LIMIT 1)`,
   last: ({ sql }, { from }) => `(SELECT ${sql}${from} AND ${sql} IS NOT NULL ORDER BY ${sql} DESC LIMIT 1)`,
   joined: ({ sql }, { from, order }) =>
     `CAST((SELECT group_concat(v, ', ') FROM (SELECT ${sql} AS v${from} ORDER BY ${order.join(', ')})) AS TEXT)`,
 };
 
-/** Adds halves, because sum() fails on an overflow of 64 bits, and with it the whole query. */
-function wholeSum(sql: string): string {
+/** Adds the upper and the lower 32 bits: sum() would fail on an overflow of 64 bits, and with it the user's query. */
+function integerSum(sql: string): string {
   return `CASE WHEN abs(total(${sql})) < 9.2e18 THEN coalesce((sum(${sql} >> 32) << 32) + sum(${sql} & 4294967295), 0) END`;
 }
 
-type Conversion = (sql: string, from: ColumnType) => string;
-
 /**
- * A value of one type as one of another; NULL if it cannot be converted. SQLite's own CAST makes 0 of a word, and its
- * functions of dates take numbers for days and move the 31st of February to March: both are checked before.
+ * A value of one type as one of another; NULL if it cannot be converted. It is checked first, because SQLite's CAST makes 0
+ * of a word, and its date functions read numbers as days and move the 31st of February to March.
  */
 function converted(sql: string, from: ColumnType, to: ColumnType): string {
-  return from === to ? sql : TO[to](sql, from);
+  return from === to || sql === 'NULL' ? sql : TO[to](sql, from);
 }
 
 /** A value as a text, numbers by their digits. */
@@ -104,8 +98,8 @@ function textOf(sql: string, from: ColumnType): string {
 }
 
 /**
- * `body` over the last of the values, each of which is called `v` in the next and in `body`. The limit keeps SQLite from
- * writing the value into each place.
+ * An expression `body` over a value `v` that is computed once. Several values are computed one after the other, each from
+ * the one before, which it calls `v`. Without the limit, SQLite would copy a value's expression to each use of `v`.
  */
 function nameValues(values: readonly string[], body: string): string {
   let from = '';
@@ -136,9 +130,9 @@ function doubleText(sql: string): string {
     (count) => `WHEN CAST(printf('%!.${count}g', ${sql}) AS REAL) = ${sql} THEN printf('%!.${count}g', ${sql})`,
   );
   const shortest = `CASE ${digits.join(' ')} ELSE printf('%!.17g', ${sql}) END`;
-  const isWhole = `${sql} = CAST(${sql} AS INTEGER) AND abs(${sql}) < 9.2e18`;
+  const isInteger = `${sql} = CAST(${sql} AS INTEGER) AND abs(${sql}) < 9.2e18`;
   // The format makes 0 of NULL.
-  return `CASE WHEN ${sql} IS NULL THEN NULL WHEN ${isWhole} THEN CAST(CAST(${sql} AS INTEGER) AS TEXT) ELSE replace(${shortest}, '.0e', 'e') END`;
+  return `CASE WHEN ${sql} IS NULL THEN NULL WHEN ${isInteger} THEN CAST(CAST(${sql} AS INTEGER) AS TEXT) ELSE replace(${shortest}, '.0e', 'e') END`;
 }
 
 /** Numbers as JSON writes them. */
@@ -159,20 +153,20 @@ function double(sql: string, from: ColumnType): string {
 }
 
 /**
- * A value that is no whole number becomes NULL: rounded values would make a sum silently wrong. By the digits, because a double
- * takes 1.00000000000000000001 for a whole number; with an exponent only if it is so short that none is lost.
+ * A value that is no integer becomes NULL: rounded values would make a sum silently wrong. It is judged by its digits,
+ * because as a double 1.00000000000000000001 is an integer. A number with an exponent is read as a double if it is short
+ * enough to lose no digit.
  */
 function integer(sql: string, from: ColumnType): string {
   if (from === 'double') return `CASE WHEN ${sql} = CAST(${sql} AS INTEGER) THEN CAST(${sql} AS INTEGER) END`;
-  const whole = `CASE WHEN instr(v, '.') > 0 THEN rtrim(rtrim(v, '0'), '.') ELSE v END`;
+  const trimmed = `CASE WHEN instr(v, '.') > 0 THEN rtrim(rtrim(v, '0'), '.') ELSE v END`;
   const digits = nameValues(
-    [whole, `CASE WHEN v = '-0' THEN '0' ELSE v END`],
+    [trimmed, `CASE WHEN v = '-0' THEN '0' ELSE v END`],
     'CASE WHEN CAST(CAST(v AS INTEGER) AS TEXT) = v THEN CAST(v AS INTEGER) END',
   );
   const isLost = `length(v) > 15 OR CAST(v AS REAL) <> CAST(CAST(v AS REAL) AS INTEGER) OR abs(CAST(v AS REAL)) > 9007199254740992 OR CAST(v AS REAL) = 0 AND v GLOB '*[1-9]*[eE]*'`;
-  const powered = `CASE WHEN ${isLost} THEN NULL ELSE CAST(CAST(v AS REAL) AS INTEGER) END`;
-  const isPowered = `v GLOB '*[eE]*'`;
-  return nameValues([number(sql, from)], `CASE WHEN ${isPowered} THEN ${powered} ELSE ${digits} END`);
+  const withExponent = `CASE WHEN ${isLost} THEN NULL ELSE CAST(CAST(v AS REAL) AS INTEGER) END`;
+  return nameValues([number(sql, from)], `CASE WHEN v GLOB '*[eE]*' THEN ${withExponent} ELSE ${digits} END`);
 }
 
 /** A text as a time in UTC, in the form of table cells or of ISO 8601. A time without a zone is read as UTC. */
@@ -182,7 +176,7 @@ function moment(sql: string, from: ColumnType): string {
 
 const WORDS = `WHEN 'true' THEN 1 WHEN 'false' THEN 0 WHEN '1' THEN 1 WHEN '0' THEN 0`;
 
-const TO: Readonly<Record<ColumnType, Conversion>> = {
+const TO: Readonly<Record<ColumnType, (sql: string, from: ColumnType) => string>> = {
   boolean: (sql, from) => `CASE ${textOf(sql, from)} ${WORDS} END`,
   integer,
   double,
@@ -191,11 +185,10 @@ const TO: Readonly<Record<ColumnType, Conversion>> = {
   date: (sql, from) => (from === 'timestamp' ? `substr(${sql}, 1, 10)` : `substr(${moment(sql, from)}, 1, 10)`),
   timestamp: (sql, from) => (from === 'date' ? `${sql} || ' 00:00:00'` : moment(sql, from)),
   text: textOf,
-  json: (sql, from) => AS_JSON[from]?.(sql) ?? textOf(sql, from),
+  json,
 };
 
-const AS_JSON: Partial<Record<ColumnType, (sql: string) => string>> = {
-  date: (sql) => `CASE WHEN ${sql} IS NOT NULL THEN json_quote(${sql}) END`,
-  timestamp: (sql) => `CASE WHEN ${sql} IS NOT NULL THEN json_quote(${sql}) END`,
-  text: (sql) => `CASE WHEN ${sql} IS NOT NULL THEN json_quote(${sql}) END`,
-};
+function json(sql: string, from: ColumnType): string {
+  const isText = from === 'date' || from === 'timestamp' || from === 'text';
+  return isText ? `CASE WHEN ${sql} IS NOT NULL THEN json_quote(${sql}) END` : textOf(sql, from);
+}
