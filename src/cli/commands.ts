@@ -114,7 +114,7 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     about: 'Ask the `serve` or `worker` of this config on this machine whether it is healthy',
     secretsOptional: true,
     in: 'control',
-    load: async () => (await import('./control.ts')).healthCommand,
+    load: async () => (await import('./health.ts')).healthCommand,
   },
   pause: {
     about: 'Stop work on a source or resource until it is resumed; webhooks are stored meanwhile',

@@ -67,10 +67,11 @@ async function copyAndQuery(context: CliContext, chosen: ChosenSource, editor: D
   await withApp(context, chosen, async (app) => {
     const run = async (command: SyncCommand): Promise<void> => {
       const { resources } = app.source;
-      const { watcher, finish } = watchRun({ context, log: chosen.log, app, resources, live: true });
+      const { begin, watcher, finish } = watchRun(context, chosen.log, true);
+      begin(resources, app.rateLimiter);
       const request = { command, resources, restart: false, signal: context.signal, watcher, files: true };
       const report = await app.sync(request).finally(finish);
-      say(context, indented(summaryText(report).trimEnd()));
+      say(context, indented(summaryText(report)));
       context.signal.throwIfAborted();
       if (report.status === 'ok') return;
       throw new SyncError('demo_failed', `the ${command} ended as ${report.status}`, { recovery: 'stop' });
