@@ -163,7 +163,7 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
   sandbox: {
     about: 'Run a content service on this machine to experiment with',
     in: 'demo',
-    load: async () => (await import('./demo.ts')).sandboxCommand,
+    load: async () => (await import('./sandbox.ts')).sandboxCommand,
   },
 };
 
