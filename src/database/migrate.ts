@@ -1,9 +1,8 @@
 // Migrates internal tables, and refuses those of a newer version.
 import type { Kysely } from 'kysely';
-import { Migrator } from 'kysely/migration';
 import type { MigrationDialect } from '../../migrations/dialect.ts';
 import { type Migrations, WAREHOUSE_MIGRATIONS } from '../../migrations/index.ts';
-import { ConfigError, messageOf } from '../model/errors.ts';
+import { ConfigError } from '../model/errors.ts';
 
 export { INBOX_MIGRATIONS, type Migrations, WAREHOUSE_MIGRATIONS } from '../../migrations/index.ts';
 
@@ -25,34 +24,41 @@ export function migratedMeanwhile(lastDone: unknown): ConfigError | null {
   );
 }
 
+/** Internal tables of a database: the steps that create and change them, and the table that lists the applied steps. */
 interface MigrateOptions {
   migrations: Migrations;
   dialect: MigrationDialect;
   /** The address of the database, without secrets, for messages. */
   shown: string;
-  /** The schema of the tables; the connection's own if absent. */
-  schema?: string;
-  /** The table of applied migrations; `_sync_migrations` if absent. */
+  /** `_sync_migrations` if absent. */
   table?: string;
 }
 
-/** Migrates internal tables within the caller's transaction. Throws `ConfigError` if a newer version has migrated them. */
-export async function migrate<Tables>(own: Kysely<Tables>, options: MigrateOptions): Promise<void> {
-  const { migrations, dialect, shown, schema, table = '_sync_migrations' } = options;
-  const steps = Object.entries(migrations).map(
-    ([name, { up }]) => [name, { up: (db: Kysely<unknown>) => up(db, dialect) }] as const,
-  );
-  const migrator = new Migrator({
-    db: own,
-    provider: { getMigrations: () => Promise.resolve(Object.fromEntries(steps)) },
-    migrationTableName: table,
-    migrationLockTableName: `${table}_lock`,
-    ...(schema === undefined ? {} : { migrationTableSchema: schema }),
-  });
-  const { error } = await migrator.migrateToLatest({ disableTransactions: true });
-  if (error === undefined) return;
-  const newer = /previously executed migration (\S+) is missing/.exec(messageOf(error))?.[1];
-  throw newer === undefined ? error : writtenByNewer(shown, newer, error);
+/**
+ * Applies the steps that are missing, within the caller's transaction, in which no other process migrates. Throws
+ * `ConfigError` if a newer version has applied others.
+ */
+export async function migrate(own: Kysely<unknown>, options: MigrateOptions): Promise<void> {
+  const { migrations, dialect, shown, table = '_sync_migrations' } = options;
+  const db = own.withTables<Record<string, AppliedStep>>();
+  const applied = db.schema.createTable(table).ifNotExists();
+  await applied
+    .addColumn('name', 'varchar(255)', (column) => column.notNull().primaryKey())
+    .addColumn('timestamp', 'varchar(255)', (column) => column.notNull())
+    .execute();
+  const rows = await db.selectFrom(table).select('name').execute();
+  const done = new Set(rows.map(({ name }) => name));
+  if (isUpToDate(shown, done, migrations)) return;
+  for (const name of Object.keys(migrations).toSorted()) {
+    if (done.has(name)) continue;
+    await migrations[name]?.up(own, dialect);
+    await db.insertInto(table).values({ name, timestamp: new Date().toISOString() }).execute();
+  }
+}
+
+interface AppliedStep {
+  name: string;
+  timestamp: string;
 }
 
 /** True if all migrations were applied. Throws `ConfigError` if a newer version has applied others. */
@@ -73,10 +79,10 @@ export function refuseOtherVersion(shown: string, done: ReadonlySet<string>, mig
   );
 }
 
-function writtenByNewer(shown: string, migration: string, cause?: unknown): ConfigError {
+function writtenByNewer(shown: string, migration: string): ConfigError {
   return new ConfigError(
     'warehouse_newer',
     `${shown} was last written by a newer content-sync (migration ${migration})`,
-    { hint: 'run that version, or point `warehouse` at another database', cause },
+    { hint: 'run that version, or point `warehouse` at another database' },
   );
 }

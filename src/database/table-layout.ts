@@ -1,5 +1,5 @@
-// Internal columns, keys and indexes of copied tables.
-import type { TableRows, TableShape } from '../model/table.ts';
+// What both databases have alike in copied tables: keys, internal columns and indexes, and how rows are written to them.
+import type { Cell, Column, TableRows, TableShape } from '../model/table.ts';
 import type { ColumnType, HistoryPolicy } from '../model/vocabulary.ts';
 import type { TimestampText } from './own-tables.ts';
 
@@ -68,8 +68,6 @@ interface OwnColumn {
   readonly comment: string;
 }
 
-type Stamped = OwnColumn & { readonly stamp: NonNullable<OwnColumn['stamp']> };
-
 export const OWN_COLUMNS: readonly OwnColumn[] = [
   {
     name: '_hash',
@@ -106,12 +104,55 @@ export function ownColumns({ path }: TableShape): readonly OwnColumn[] {
   return path.length === 0 ? OWN_COLUMNS : [];
 }
 
-/** Those that have a value in a row that is written. */
-export function stampedColumns(table: TableShape): readonly Stamped[] {
-  return ownColumns(table).filter((column): column is Stamped => column.stamp !== null);
+/** How a database declares the columns of copied tables. */
+interface ColumnDeclarations {
+  quote: (name: string) => string;
+  /** The type of a record's key. */
+  keyType: string;
+  types: Readonly<Record<ColumnType, string>>;
+  /** The type of a column with values of the service. */
+  columnType: (column: Column) => string;
 }
 
-/** Those that are empty in a row that was just written. */
-export function emptiedColumns(table: TableShape): readonly OwnColumn[] {
-  return ownColumns(table).filter(({ stamp }) => stamp === null);
+/** The definitions for `CREATE TABLE`: internal columns come right after the key, before any long text. */
+export function columnDefinitions(table: TableShape, declarations: ColumnDeclarations): string[] {
+  const { quote, keyType, types, columnType } = declarations;
+  return [
+    ...table.key.map((name, at) => `${quote(name)} ${at === 0 ? keyType : types.integer} NOT NULL`),
+    ...ownColumns(table).map(
+      ({ name, type, isRequired }) => `${quote(name)} ${types[type]}${isRequired ? ' NOT NULL' : ''}`,
+    ),
+    ...table.columns.map((column) => `${quote(column.name)} ${columnType(column)}`),
+  ];
+}
+
+/** Columns of a row as it is inserted, in the order of `stampedRows`. */
+export function insertedColumns(table: TableShape): { name: string; type: ColumnType }[] {
+  const keys = table.key.map((name, at) => ({ name, type: at === 0 ? ('text' as const) : ('integer' as const) }));
+  return [...keys, ...ownColumns(table).filter(({ stamp }) => stamp !== null), ...table.columns];
+}
+
+/** The rows of a resource's own table as they are inserted: the key, internal columns, and the values of the service. */
+export function stampedRows({ table, width, cells }: TableRows, page: PageRows): Cell[][] {
+  const keys = table.key.length;
+  const stamps = ownColumns(table).flatMap(({ stamp }) => stamp ?? []);
+  return page.records.map((record, at) => {
+    const row = cells.slice(at * width, (at + 1) * width);
+    return [...row.slice(0, keys), ...stamps.map((stamp) => stamp(record, page)), ...row.slice(keys)];
+  });
+}
+
+/** Distinguishes the existing row from the upsert's `excluded`, also in a table that is named `excluded`. */
+export const EXISTING_ROW = '"_there"';
+
+/**
+ * The end of an INSERT into a resource's own table that overwrites existing rows. The condition makes a late page
+ * harmless: a row that was requested later stays.
+ */
+export function overwriteClause(table: TableShape, quote: (name: string) => string): string {
+  const inserted = insertedColumns(table).slice(table.key.length);
+  const updates = inserted.map(({ name }) => `${quote(name)} = excluded.${quote(name)}`);
+  const emptied = ownColumns(table).flatMap(({ name, stamp }) => (stamp === null ? [`${quote(name)} = NULL`] : []));
+  return ` ON CONFLICT (${table.key.map(quote).join(', ')}) DO UPDATE SET ${[...updates, ...emptied].join(', ')}
+    WHERE excluded."_synced_at" >= ${EXISTING_ROW}."_synced_at"`;
 }

@@ -60,18 +60,19 @@ export async function openWarehouse(address: PostgresAddress, clock: Clock): Pro
     keepsMicroseconds: true,
     now: () => databaseNow(database),
     snapshot: () => snapshotReader(database, () => Promise.resolve()),
-    evolve: (growth) => growTables(database, own, growth),
-    stageTables: (staging) => stageTables(database, own, staging),
+    evolve: (growth) => growTables(database, growth),
+    stageTables: (staging) => stageTables(database, staging),
     swapTables: (swap) => swapTables(database, swap),
     dropTables: (removal) => dropTables(database, removal),
     maintainKeys: (plan, lease) => maintainKeys(database, plan, lease),
     commit: ({ rows, lease, statements }) => {
       const steps = [...writePage(rows), ...statements.map(asStep)];
-      const write = async (session: Session): Promise<void> => void (await session.runAll(steps));
-      return retryWithoutLongIndexes(database, rows.resource, () => underLease(lease, write));
+      return retryWithoutLongIndexes(database, rows.resource, () =>
+        underLease(lease, (session) => session.runAll(steps)),
+      );
     },
     selectCount: async (query) => Number(Object.values((await executeInUtc(database)(query)).rows[0] ?? {})[0]),
-    apply: (queries, lease) => underLease(lease, async (session) => void (await session.runAll(queries.map(asStep)))),
+    apply: (queries, lease) => underLease(lease, (session) => session.runAll(queries.map(asStep))),
     // Each commit waits for the server's log, which also has all earlier commits.
     persist: () => Promise.resolve(),
     clean: (tables) => cleanTables(database, tables),

@@ -42,12 +42,12 @@ export async function openWarehouse(file: string, clock: Clock): Promise<Warehou
     now: () => Promise.resolve(clock.now()),
     snapshot: () => retryWhileLocked(() => snapshotReader(openBesideWriter(db.name))),
     evolve: async (growth) => {
-      await change(growth.lease, () => growTables(db, own, growth), growth.statements);
+      await change(growth.lease, () => growTables(db, growth), growth.statements);
       return [];
     },
     dropTables: (removal) => change(removal.lease, () => dropTables(db, removal), removal.statements),
-    stageTables: (staging) => change(staging.lease, () => stageTables(db, own, staging), []),
-    swapTables: (swap) => change(swap.lease, () => swapTables(db, own, swap), swap.statements),
+    stageTables: (staging) => change(staging.lease, () => stageTables(db, staging), []),
+    swapTables: (swap) => change(swap.lease, () => swapTables(db, swap), swap.statements),
     maintainKeys: (plan, lease) => {
       const run = (text: string): Promise<void> => transact(lease(), () => void db.exec(text));
       return maintainIndexes(db, plan, run, retryWhileLocked);

@@ -15,7 +15,7 @@ const pathSchema = z.array(z.string());
 
 /**
  * Returns the stored tables and columns of a resource, in their order; null if it has none yet. Throws
- * `ConfigError('state_invalid')` if the stored data is catalogDamaged, or a stored table does not exist.
+ * `ConfigError('state_invalid')` if the stored data is damaged, or a stored table does not exist.
  */
 export async function readTables(warehouse: Warehouse, resource: string): Promise<ResourceShape | null> {
   const rows = await columnRows(warehouse.own).where('resource', '=', resource).execute();
@@ -83,10 +83,16 @@ export function rememberShape(
   runId: string,
 ): CompiledQuery[] {
   const { resource, tables } = after;
-  const known = new Set(before?.tables.map((table) => table.name));
-  const fresh = tables.filter((table) => !known.has(table.name));
-  const keys = fresh.flatMap((table) => keyRows(resource, table, at, descriptions));
-  const columns = changes.map((change) => columnRow(after, change, at, descriptions));
+  const comments = new Map(
+    commentsOf(after, descriptions).map(({ table, column, comment }) => [commentKey(table, column ?? ''), comment]),
+  );
+  const existing = new Set(before?.tables.map((table) => table.name));
+  const keys = tables.filter(({ name }) => !existing.has(name)).flatMap(keyRows);
+  const columns = changes.map((change) => columnRow(after, change));
+  const rows = distinct([...keys, ...columns]).map((row): ColumnRow => {
+    const comment = comments.get(commentKey(row.table_name, row.column_name)) ?? null;
+    return { ...row, resource, first_seen: at, comment };
+  });
   const logged = changes
     .filter(({ column, from }) => from !== column.type)
     .map(({ table, column, from }) => ({
@@ -101,7 +107,7 @@ export function rememberShape(
       renamed_to: null,
     }));
   return [
-    ...upsertRows(own, '_sync_columns', distinct([...keys, ...columns]), ['table_name', 'column_name'], ['type']),
+    ...upsertRows(own, '_sync_columns', rows, ['table_name', 'column_name'], ['type']),
     ...inParts(logged).map((part) => own.insertInto('_sync_schema_changes').values(part).compile()),
   ];
 }
@@ -139,40 +145,31 @@ function catalogDamaged(row: ColumnRow, cause?: unknown): ConfigError {
   });
 }
 
-function keyRows(resource: string, table: TableShape, at: string, descriptions: FieldDescriptions): ColumnRow[] {
+/** A row of the catalog without the columns that all new rows have alike. */
+type NewColumn = Omit<ColumnRow, 'resource' | 'first_seen' | 'comment'>;
+
+function keyRows(table: TableShape): NewColumn[] {
   return table.key.map((name, position) => ({
     table_name: table.name,
     column_name: name,
-    resource,
     table_path: JSON.stringify(table.path),
     position,
     role: 'key',
     source_path: '[]',
     type: position === 0 ? 'text' : 'integer',
-    first_seen: at,
-    comment: keyComment(resource, position, descriptions),
   }));
 }
 
-function columnRow(
-  shape: ResourceShape,
-  { table: name, column }: ShapeChange,
-  at: string,
-  descriptions: FieldDescriptions,
-): ColumnRow {
-  const table = shape.tables.find((candidate) => candidate.name === name);
-  const position = table?.columns.findIndex((candidate) => candidate.name === column.name) ?? -1;
+function columnRow({ tables }: ResourceShape, { table: name, column }: ShapeChange): NewColumn {
+  const table = tables.find((candidate) => candidate.name === name);
   return {
     table_name: name,
     column_name: column.name,
-    resource: shape.resource,
     table_path: JSON.stringify(table?.path ?? []),
-    position,
+    position: table?.columns.findIndex((candidate) => candidate.name === column.name) ?? -1,
     role: 'source',
     source_path: JSON.stringify(column.path),
     type: column.type,
-    first_seen: at,
-    comment: columnComment(shape.resource, table?.path ?? [], column, descriptions),
   };
 }
 
@@ -181,8 +178,8 @@ export function commentKey(table: string, column: string): string {
 }
 
 /** A statement must not write a row twice: keeps the first row of each column, with the type of the last. */
-function distinct(rows: readonly ColumnRow[]): ColumnRow[] {
-  const byName = new Map<string, ColumnRow>();
+function distinct(rows: readonly NewColumn[]): NewColumn[] {
+  const byName = new Map<string, NewColumn>();
   for (const row of rows) {
     const name = commentKey(row.table_name, row.column_name);
     byName.set(name, { ...(byName.get(name) ?? row), type: row.type });
@@ -237,52 +234,32 @@ export interface FieldDescriptions {
   fields: Readonly<Record<string, { description?: string | undefined; unit?: string | undefined }>>;
 }
 
+/** The comments of a resource's tables and their columns: first the text of the profile, then what each of them holds. */
 export function commentsOf({ resource, tables }: ResourceShape, descriptions: FieldDescriptions): ColumnComment[] {
-  return tables.flatMap((table): ColumnComment[] => {
-    const { name, path, key, columns } = table;
-    const base = tableBase(resource, table);
-    const text = path.length === 0 ? descriptions.description : describePath(path, descriptions);
-    return [
-      { table: name, column: null, base, comment: visibleText(joinSentences(text, base)) },
-      ...key.map((column, at) => ({
-        table: name,
-        column,
-        base: keyBase(resource, at),
-        comment: keyComment(resource, at, descriptions),
-      })),
-      ...columns.map((column) => ({
-        table: name,
-        column: column.name,
-        base: visibleText(columnBase(resource, path, column)),
-        comment: columnComment(resource, path, column, descriptions),
-      })),
-    ];
+  const { id, description } = descriptions;
+  return tables.flatMap(({ name: table, path, key, columns }): ColumnComment[] => {
+    const comment = (column: string | null, text: string | undefined, base: string): ColumnComment => {
+      const whole = text === undefined ? base : `${asSentence(text)} ${base}`;
+      return { table, column, base: visibleText(base), comment: visibleText(whole) };
+    };
+    const ofTable =
+      path.length === 0
+        ? comment(null, description, `The ${resource} records of the service, one a row.`)
+        : comment(
+            null,
+            describePath(path, descriptions),
+            `Lists within the ${resource} records of the service, one element a row.`,
+          );
+    const ofKey = key.map((column, at) => {
+      if (at > 0) return comment(column, undefined, 'Place in the list, from 0.');
+      const text = typeof id === 'string' ? describeField(fieldPathText(id), descriptions) : undefined;
+      return comment(column, text, `The key of the ${resource} record.`);
+    });
+    const ofColumns = columns.map((column) =>
+      comment(column.name, describePath(column.path, descriptions), columnBase(resource, path, column)),
+    );
+    return [ofTable, ...ofKey, ...ofColumns];
   });
-}
-
-function tableBase(resource: string, { path }: TableShape): string {
-  if (path.length === 0) return `The ${resource} records of the service, one a row.`;
-  return `Lists within the ${resource} records of the service, one element a row.`;
-}
-
-function keyComment(resource: string, at: number, descriptions: FieldDescriptions): string {
-  const { id } = descriptions;
-  const text = at === 0 && typeof id === 'string' ? describeField(fieldPathText(id), descriptions) : undefined;
-  return visibleText(joinSentences(text, keyBase(resource, at)));
-}
-
-function keyBase(resource: string, at: number): string {
-  return at === 0 ? `The key of the ${resource} record.` : 'Place in the list, from 0.';
-}
-
-/** The description of the profile, and the path from the record to the value. */
-function columnComment(
-  resource: string,
-  tablePath: SourcePath,
-  column: Column,
-  descriptions: FieldDescriptions,
-): string {
-  return visibleText(joinSentences(describePath(column.path, descriptions), columnBase(resource, tablePath, column)));
 }
 
 function columnBase(resource: string, tablePath: SourcePath, { path }: Column): string {
@@ -301,10 +278,6 @@ function describeField(field: string, { fields }: FieldDescriptions): string | u
   const { description, unit } = (Object.hasOwn(fields, field) ? fields[field] : undefined) ?? {};
   const parts = [description, unit === undefined ? undefined : `Unit: ${unit}`].flatMap((part) => part ?? []);
   return parts.length === 0 ? undefined : parts.map(asSentence).join(' ');
-}
-
-function joinSentences(descriptions: string | undefined, base: string): string {
-  return descriptions === undefined ? base : `${asSentence(descriptions)} ${base}`;
 }
 
 function asSentence(text: string): string {

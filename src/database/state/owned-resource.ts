@@ -1,4 +1,5 @@
 // Resources that this process owns: lease, known tables, and the slot in which they are written.
+import type { CompiledQuery } from 'kysely';
 import PQueue from 'p-queue';
 import type { Clock } from '../../model/clock.ts';
 import { SyncError } from '../../model/errors.ts';
@@ -92,6 +93,8 @@ export interface OwnedResource extends ResourceFacts {
   rereadForgotten(): Promise<void>;
   /** The same object for all resources of the source. */
   readonly sourceViews: SourceViews;
+  /** Writes in one transaction, which fails if another process has taken the lease. Does nothing without statements. */
+  commit(statements: readonly CompiledQuery[]): Promise<void>;
   /** Runs `work` alone: a scan and a re-fetch must not write between each other's steps. */
   runAlone<T>(work: () => Promise<T>): Promise<T>;
 }
@@ -121,7 +124,7 @@ export function ownResources(
     lingerMs,
   });
   return {
-    acquire: async (resource) => createHandle(await shared.acquire(resource), sourceViews),
+    acquire: async (resource) => createHandle(await shared.acquire(resource), warehouse, sourceViews),
     readForgotten: (resource) => readForgotten(warehouse.own, resource, privacy),
     close: () => shared.close(),
   };
@@ -176,7 +179,7 @@ async function openShared(warehouse: Warehouse, resource: string, clock: Clock, 
 }
 
 /** Creates the handle of one user: after another user has renewed the lease, it still has the lease under which it read. */
-function createHandle(acquired: Acquired<Shared>, sourceViews: SourceViews): OwnedResource {
+function createHandle(acquired: Acquired<Shared>, warehouse: Warehouse, sourceViews: SourceViews): OwnedResource {
   const shared = acquired.value;
   const { facts, turns } = shared;
   let { lease } = shared;
@@ -192,6 +195,9 @@ function createHandle(acquired: Acquired<Shared>, sourceViews: SourceViews): Own
     resource: shared.resource,
     sourceViews,
     lease: () => lease.proof(),
+    commit: async (statements) => {
+      if (statements.length > 0) await warehouse.apply(statements, lease.proof());
+    },
     runAlone: (work) => turns.add(work),
     rereadForgotten: () => shared.rereadForgotten(),
     reacquire: () => turns.add(() => shared.renew()),

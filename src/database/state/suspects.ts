@@ -1,4 +1,6 @@
-// Delete candidates: records that may be deleted at the service, until that is verified or an operator decides.
+// Delete candidates: records that may be deleted at the service, such as those that a full scan did not list. Each waits in
+// `_sync_suspects` until another request verifies the delete, or until an operator decides. The same table has records
+// that a listing shows in an older state than the copy.
 import { type CompiledQuery, type ExpressionBuilder, type Kysely, sql, type UpdateObject } from 'kysely';
 import type { DeleteCandidateRow, OwnTables, TimestampText } from '../own-tables.ts';
 import { inParts } from './in-parts.ts';
@@ -6,24 +8,60 @@ import { inParts } from './in-parts.ts';
 /** The columns that several delete candidates have in common. */
 export type CandidateFacts = Pick<DeleteCandidateRow, 'resource' | 'reason' | 'state' | 'evidence_at' | 'detail'>;
 
-type Upserted = UpdateObject<OwnTables, '_sync_suspects'>;
-
-/** Inserts candidates, or updates those that exist, if they are in one of the states. */
-function upsertCandidates(
+/**
+ * Notes live records that may be deleted, by evidence that counts for `sweeps` full scans. It changes neither released
+ * nor held candidates.
+ */
+export function noteMissingRecords(
   own: Kysely<OwnTables>,
-  rows: readonly DeleteCandidateRow[],
-  update: Upserted,
-  states: readonly DeleteCandidateRow['state'][] = ['open', 'held', 'released', 'settled'],
+  facts: CandidateFacts,
+  ids: readonly string[],
+  sweeps: 0 | 1 | 2,
 ): CompiledQuery[] {
-  return inParts(rows).map((part) =>
-    own
-      .insertInto('_sync_suspects')
-      .values(part)
-      .onConflict((conflict) =>
-        conflict.columns(['resource', 'record_id']).doUpdateSet(update).where('_sync_suspects.state', 'in', states),
-      )
-      .compile(),
-  );
+  const records = ids.map((key) => ({ key, at: null }));
+  return noteCandidates(own, { ...facts, sweeps }, records);
+}
+
+/** A record that the service reports as deleted, and the service's time of the delete; null if it names none. */
+export interface ReportedDelete {
+  key: string;
+  at: TimestampText | null;
+}
+
+/**
+ * Notes records that say of themselves that they are deleted (`stated`), or that a feed reports (`told`), by a response
+ * to the request of `evidence_at`. Released and held candidates stay so.
+ */
+export function noteReportedDeletes(
+  own: Kysely<OwnTables>,
+  facts: { resource: string; reason: 'stated' | 'told'; evidence_at: TimestampText },
+  records: readonly ReportedDelete[],
+): CompiledQuery[] {
+  return noteCandidates(own, { ...facts, state: 'open', detail: null, sweeps: 0 }, records);
+}
+
+function noteCandidates(
+  own: Kysely<OwnTables>,
+  facts: CandidateFacts & { sweeps: number },
+  records: readonly ReportedDelete[],
+): CompiledQuery[] {
+  const { evidence_at } = facts;
+  const rows = records.map(({ key, at }) => {
+    return { ...facts, record_id: key, deleted_at: at, found_at: evidence_at, hash: null };
+  });
+  const stays = sql`_sync_suspects.state = 'released' OR (_sync_suspects.state = 'held' AND excluded.state = 'open')`;
+  // A report of the service is stronger evidence than a scan that did not list the record.
+  const isStronger = sql`excluded.reason IN ('missing', 'event') AND _sync_suspects.reason IN ('event', 'stated', 'told')
+    OR excluded.reason = 'told' AND _sync_suspects.reason = 'stated'`;
+  return upsertCandidates(own, rows, {
+    reason: sql`CASE WHEN ${isStronger} THEN _sync_suspects.reason ELSE excluded.reason END`,
+    state: sql`CASE WHEN ${stays} THEN _sync_suspects.state ELSE excluded.state END`,
+    detail: sql`CASE WHEN ${stays} THEN _sync_suspects.detail ELSE excluded.detail END`,
+    sweeps: sql`CASE WHEN _sync_suspects.reason = 'older' THEN 0 ELSE _sync_suspects.sweeps END + excluded.sweeps`,
+    evidence_at,
+    hash: null,
+    deleted_at: sql`coalesce(excluded.deleted_at, _sync_suspects.deleted_at)`,
+  });
 }
 
 /** A row whose record a listing shows in an older state. */
@@ -47,64 +85,21 @@ export function noteOlderStates(
   return upsertCandidates(own, rows, update, ['open', 'settled']);
 }
 
-/**
- * Notes live records that may be deleted, by evidence that counts for `sweeps` full scans. It changes neither released
- * nor held candidates.
- */
-export function noteMissingRecords(
+/** Inserts candidates, or updates those that exist, if they are in one of the states. */
+function upsertCandidates(
   own: Kysely<OwnTables>,
-  { state, detail, ...facts }: CandidateFacts,
-  ids: readonly string[],
-  sweeps: 0 | 1 | 2,
+  rows: readonly DeleteCandidateRow[],
+  update: UpdateObject<OwnTables, '_sync_suspects'>,
+  states: readonly DeleteCandidateRow['state'][] = ['open', 'held', 'released', 'settled'],
 ): CompiledQuery[] {
-  const { evidence_at } = facts;
-  const noted = { state, detail, sweeps, found_at: evidence_at, hash: null, deleted_at: null };
-  const stays = sql`_sync_suspects.state = 'released' OR (_sync_suspects.state = 'held' AND ${state} = 'open')`;
-  return upsertCandidates(
-    own,
-    ids.map((record_id) => ({ ...facts, ...noted, record_id })),
-    {
-      // A report of the service is stronger evidence than a scan that did not list the record.
-      reason: sql`CASE WHEN excluded.reason NOT IN ('stated', 'left_out') AND _sync_suspects.reason IN ('event', 'stated', 'told')
-        THEN _sync_suspects.reason ELSE excluded.reason END`,
-      state: sql`CASE WHEN ${stays} THEN _sync_suspects.state ELSE excluded.state END`,
-      detail: sql`CASE WHEN ${stays} THEN _sync_suspects.detail ELSE excluded.detail END`,
-      sweeps: sql`CASE WHEN _sync_suspects.reason = 'older' THEN 0 ELSE _sync_suspects.sweeps END + ${sweeps}`,
-      evidence_at,
-      hash: null,
-    },
-  );
-}
-
-/** A record that the service reports as deleted, and the service's time of the delete; null if it names none. */
-export interface ReportedDelete {
-  key: string;
-  at: TimestampText | null;
-}
-
-/**
- * Notes records that say of themselves that they are deleted (`stated`), or that a feed reports (`told`), by a response
- * to the request of `evidence_at`. Released and held candidates stay so.
- */
-export function noteReportedDeletes(
-  own: Kysely<OwnTables>,
-  { resource, reason, evidence_at }: { resource: string; reason: 'stated' | 'told'; evidence_at: TimestampText },
-  records: readonly ReportedDelete[],
-): CompiledQuery[] {
-  const noted = { resource, reason, evidence_at, found_at: evidence_at, detail: null, sweeps: 0, hash: null };
-  const isDecided = sql`_sync_suspects.state IN ('released', 'held')`;
-  return upsertCandidates(
-    own,
-    records.map(({ key, at }) => ({ ...noted, state: 'open', record_id: key, deleted_at: at })),
-    {
-      reason: sql`CASE WHEN _sync_suspects.reason = 'stated' THEN 'stated' ELSE excluded.reason END`,
-      state: sql`CASE WHEN ${isDecided} THEN _sync_suspects.state ELSE excluded.state END`,
-      detail: sql`CASE WHEN ${isDecided} THEN _sync_suspects.detail ELSE NULL END`,
-      sweeps: sql`CASE WHEN _sync_suspects.reason = 'older' THEN 0 ELSE _sync_suspects.sweeps END`,
-      evidence_at,
-      hash: null,
-      deleted_at: sql`excluded.deleted_at`,
-    },
+  return inParts(rows).map((part) =>
+    own
+      .insertInto('_sync_suspects')
+      .values(part)
+      .onConflict((conflict) =>
+        conflict.columns(['resource', 'record_id']).doUpdateSet(update).where('_sync_suspects.state', 'in', states),
+      )
+      .compile(),
   );
 }
 
@@ -114,6 +109,19 @@ function deleteCandidates(own: Kysely<OwnTables>, resource: string) {
 
 function updateCandidates(own: Kysely<OwnTables>, resource: string, update: Partial<DeleteCandidateRow>) {
   return own.updateTable('_sync_suspects').set(update).where('resource', '=', resource);
+}
+
+/** Limits a statement to these records. */
+function ofRecords(
+  statement: { where(column: 'record_id', operator: 'in', ids: string[]): { compile(): CompiledQuery } },
+  ids: readonly string[],
+): CompiledQuery[] {
+  return inParts(ids).map((part) => statement.where('record_id', 'in', part).compile());
+}
+
+/** True for a candidate whose delete is still to be carried out. */
+function isUndecided(is: ExpressionBuilder<OwnTables, '_sync_suspects'>) {
+  return is.and([is('reason', '<>', 'older'), is('state', '<>', 'settled')]);
 }
 
 /** Removes candidates that a full scan has listed, or that were written or deleted since it began. */
@@ -133,7 +141,7 @@ export function forgetDeleteCandidates(
   let forget = deleteCandidates(own, resource);
   if (which !== 'all') forget = forget.where('state', '<>', 'settled');
   if (which === 'fed') forget = forget.where('reason', 'in', ['stated', 'told', 'older', 'left_out']);
-  return inParts(ids).map((part) => forget.where('record_id', 'in', part).compile());
+  return ofRecords(forget, ids);
 }
 
 /** Notes that records were deleted because an operator confirmed it. */
@@ -143,8 +151,8 @@ export function markConfirmed(
   ids: readonly string[],
   at: TimestampText,
 ): CompiledQuery[] {
-  const confirmed = updateCandidates(own, resource, { state: 'settled', sweeps: 0, evidence_at: at, detail: null });
-  return inParts(ids).map((part) => confirmed.where('record_id', 'in', part).compile());
+  const confirmed = { state: 'settled', sweeps: 0, evidence_at: at, detail: null } as const;
+  return ofRecords(updateCandidates(own, resource, confirmed), ids);
 }
 
 /** Removes the deletes that an operator confirmed before `before`. */
@@ -155,20 +163,13 @@ export function forgetConfirmed(own: Kysely<OwnTables>, resource: string, before
 /** Releases waiting deletes; all of the resource if no ids are given. */
 export function releaseDeletes(own: Kysely<OwnTables>, resource: string, ids: readonly string[]): CompiledQuery[] {
   const release = updateCandidates(own, resource, { state: 'released', detail: null }).where(isUndecided);
-  if (ids.length === 0) return [release.compile()];
-  return inParts(ids).map((part) => release.where('record_id', 'in', part).compile());
+  return ids.length === 0 ? [release.compile()] : ofRecords(release, ids);
 }
 
 /** Dismisses waiting deletes, so that their rows stay live. All of the resource if no ids are given. */
 export function dismissDeletes(own: Kysely<OwnTables>, resource: string, ids: readonly string[]): CompiledQuery[] {
   const discard = deleteCandidates(own, resource).where(isUndecided);
-  if (ids.length === 0) return [discard.compile()];
-  return inParts(ids).map((part) => discard.where('record_id', 'in', part).compile());
-}
-
-/** True for a candidate whose delete is still to be carried out. */
-function isUndecided(is: ExpressionBuilder<OwnTables, '_sync_suspects'>) {
-  return is.and([is('reason', '<>', 'older'), is('state', '<>', 'settled')]);
+  return ids.length === 0 ? [discard.compile()] : ofRecords(discard, ids);
 }
 
 /** Holds the deletes that are still to be verified. */
@@ -184,8 +185,7 @@ export function holdDeletes(
   ids: readonly string[],
   detail: string,
 ): CompiledQuery[] {
-  const hold = updateCandidates(own, resource, { state: 'held', detail });
-  return inParts(ids).map((part) => hold.where('record_id', 'in', part).compile());
+  return ofRecords(updateCandidates(own, resource, { state: 'held', detail }), ids);
 }
 
 /** Candidates in these states: first released ones, then the oldest; all of them without a limit. */

@@ -118,7 +118,7 @@ async function migrateSchema(database: Database, tables: TableSet): Promise<void
         await session.execute(WAIT_FOR_PAGES);
       }
       const own = new Kysely({ dialect: sessionDialect(session) });
-      await migrate(own, { ...tables, dialect: MIGRATION_DIALECT, shown, schema });
+      await migrate(own, { ...tables, dialect: MIGRATION_DIALECT, shown });
       await hideOwnTables(session, schema);
     },
     { retryForMs: OPEN_TIMEOUT_MS, mayRepeat: true, statementMs: MIGRATION_TIMEOUT_MS, lockMs: MIGRATION_TIMEOUT_MS },

@@ -53,6 +53,8 @@ function createPool(connection: string): SharedPool {
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     idleTimeoutMillis: IDLE_TIMEOUT_MS,
     keepAlive: true,
+    // Statements are sent without waiting for the responses to earlier ones (`Session.runAll`).
+    pipeline: true,
     application_name: 'content-sync',
     types: VALUE_PARSERS,
     // A connection attempt that hangs must not keep the process alive.

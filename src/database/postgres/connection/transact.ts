@@ -4,7 +4,7 @@ import type { Clock } from '../../../model/clock.ts';
 import type { ExecuteSql } from '../../database.ts';
 import { LAST_DONE, migratedMeanwhile } from '../../migrate.ts';
 import { leaseLost, type LeaseProof } from '../../warehouse.ts';
-import { Batch, type Step, onlyRow, toQuery, createSession, type Session } from './session.ts';
+import { type Step, onlyRow, toQuery, createSession, type Session } from './session.ts';
 import { errorCode, SyncError } from '../../../model/errors.ts';
 import { databaseError, remedyOf } from './errors.ts';
 import { randomUUID } from 'node:crypto';
@@ -140,7 +140,7 @@ async function runOnClient<T>(
   const mark = options.mayRepeat === true ? null : newMark(client, database);
   // The lease may be locked until another transaction ends.
   const beginMs = options.lease === undefined ? NETWORK_MS : timeoutMs;
-  await client.query(new Batch(beginSteps(database, mark, options), beginMs)).done;
+  await createSession(client, beginMs).runAll(beginSteps(database, mark, options));
   const result = await work(createSession(client, timeoutMs));
   await commit(client, database, mark, options, timeoutMs);
   if (mark !== null) database.lastMarks.set(client, mark);

@@ -1,8 +1,7 @@
 // Writes one page of records with one statement per table.
 import { escapeIdentifier } from 'pg';
-import type { Cell, TableRows, TableShape } from '../../../model/table.ts';
-import type { ColumnType } from '../../../model/vocabulary.ts';
-import { emptiedColumns, stampedColumns } from '../../table-layout.ts';
+import type { Cell, TableShape } from '../../../model/table.ts';
+import { EXISTING_ROW, insertedColumns, overwriteClause, stampedRows } from '../../table-layout.ts';
 import type { PageRows } from '../../warehouse.ts';
 import { DECLARED_TYPES } from '../connection/column-types.ts';
 import type { Step } from '../connection/session.ts';
@@ -12,11 +11,13 @@ export function writePage(page: PageRows): Step[] {
   const [root, ...children] = page.rows;
   if (root === undefined || page.records.length === 0) return [];
   const keys = page.records.map(({ key }) => key);
-  const rows = page.records.map((_, index) => stampedRow(root, page, index));
   return [
     // Until the server has statistics of tables that were just filled, it would read whole tables.
     { text: 'SET LOCAL enable_seqscan TO off' },
-    { text: upsertStatement(root.table), values: toColumns(rows) },
+    {
+      text: insertStatement(root.table) + overwriteClause(root.table, escapeIdentifier),
+      values: toColumns(stampedRows(root, page)),
+    },
     // Also for new records: another process may have written them since they were looked up.
     ...page.children.map((child) => ({ text: deleteStatement(child), values: [keys] })),
     ...endVersions(page),
@@ -28,16 +29,6 @@ export function writePage(page: PageRows): Step[] {
     }),
     ...addVersions(page),
   ];
-}
-
-/** A row of a resource's own table, stamped. */
-function stampedRow({ table, width, cells }: TableRows, page: PageRows, index: number): Cell[] {
-  const [from, keys] = [index * width, table.key.length];
-  const record = page.records[index];
-  if (record === undefined) throw new Error('a row without its record');
-  const stamps = stampedColumns(table).map(({ stamp }) => stamp(record, page));
-  const source = cells.slice(from + keys, from + width);
-  return [...cells.slice(from, from + keys), ...stamps, ...source];
 }
 
 const CLOSE = `UPDATE "_sync_versions" AS v SET "valid_to" = $2 FROM unnest($3::text[], $4::bigint[]) AS old("id", "version")
@@ -75,40 +66,16 @@ const ADD = `INSERT INTO "_sync_versions" ("resource", "id", "version", "valid_f
   ON CONFLICT ("resource", "id", "version") DO UPDATE SET "valid_from" = excluded."valid_from",
     "valid_to" = NULL, "op" = excluded."op", "hash" = excluded."hash", "body" = excluded."body", "source_text" = NULL`;
 
-/** Alias of the existing row. */
-const EXISTING_ROW = '"_there"';
-
 function insertStatement(table: TableShape): string {
   const columns = insertedColumns(table);
-  return `INSERT INTO ${escapeIdentifier(table.name)} AS ${EXISTING_ROW} (${namesOf(columns)}) SELECT ${valuesOf(columns)} FROM ${rowsFromParameters(columns.length)}`;
-}
-
-/** Inserts rows of a resource's own table, or overwrites existing ones. */
-function upsertStatement(table: TableShape): string {
-  const columns = insertedColumns(table);
-  const updates = columns.slice(table.key.length).map((column) => {
-    const updated = escapeIdentifier(column.name);
-    return `${updated} = excluded.${updated}`;
-  });
-  const emptied = emptiedColumns(table).map((column) => `${escapeIdentifier(column.name)} = NULL`);
-  // The condition makes a late page harmless: the row that was requested later stays.
-  return `${insertStatement(table)}
-    ON CONFLICT (${namesOf(keyColumns(table))}) DO UPDATE SET ${[...updates, ...emptied].join(', ')}
-    WHERE excluded."_synced_at" >= ${EXISTING_ROW}."_synced_at"`;
+  const names = columns.map(({ name }) => escapeIdentifier(name)).join(', ');
+  const values = columns.map(({ type }, index) => `"_${index + 1}"::${DECLARED_TYPES[type]}`).join(', ');
+  return `INSERT INTO ${escapeIdentifier(table.name)} AS ${EXISTING_ROW} (${names}) SELECT ${values} FROM ${rowsFromParameters(columns.length)}`;
 }
 
 /** Deletes the rows of the records whose keys are in the one parameter. */
 function deleteStatement(table: TableShape): string {
   return `DELETE FROM ${escapeIdentifier(table.name)} WHERE ${escapeIdentifier(table.key[0] ?? '')} = ANY($1)`;
-}
-
-function namesOf(columns: readonly TypedColumn[]): string {
-  return columns.map(({ name }) => escapeIdentifier(name)).join(', ');
-}
-
-/** The cells of an input row, as their column's type. */
-function valuesOf(columns: readonly TypedColumn[]): string {
-  return columns.map(({ type }, index) => `"_${index + 1}"::${type}`).join(', ');
 }
 
 /** The cells of each column as a JSON array. */
@@ -120,22 +87,4 @@ function toColumns(rows: readonly (readonly Cell[])[]): string[] {
 function jsonCell(cell: Cell): string | number | boolean | null {
   if (typeof cell === 'bigint') return String(cell);
   return Object.is(cell, -0) ? '-0' : cell;
-}
-
-interface TypedColumn {
-  name: string;
-  type: string;
-}
-
-/** The columns of a row as they are inserted. */
-function insertedColumns(table: TableShape): TypedColumn[] {
-  return [...keyColumns(table), ...declaredColumns(stampedColumns(table)), ...declaredColumns(table.columns)];
-}
-
-function keyColumns({ key }: TableShape): TypedColumn[] {
-  return declaredColumns(key.map((name, index) => ({ name, type: index === 0 ? 'text' : 'integer' })));
-}
-
-function declaredColumns(columns: readonly { name: string; type: ColumnType }[]): TypedColumn[] {
-  return columns.map(({ name, type }) => ({ name, type: DECLARED_TYPES[type] }));
 }

@@ -186,23 +186,9 @@ function double(sql: string, from: ColumnType): string {
   return nameValue(number(sql, from), `CASE ${fits} WHEN abs(v) < 1e-307 THEN 0::double precision END`);
 }
 
-/** Days that the calendar has, from the year 1 on. */
-const DAY = String.raw`((?!0000)[0-9]{4}-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-(0[1-9]|1[0-9]|2[0-8]))|([0-9]{2}(0[48]|[2468][048]|[13579][26])|(0[48]|[2468][048]|[13579][26])00)-02-29)`;
-const CLOCK = String.raw`([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9]([.][0-9]{1,9})?)?`;
-const ZONE = String.raw`([Zz]|[-+]([01][0-9]|2[0-3])(:?[0-5][0-9])?)?`;
-const MOMENT = `'^${DAY}([Tt ]${CLOCK}${ZONE})?$'`;
-
-/**
- * A text as a timestamp in UTC, in the form of table cells or of ISO 8601. A time without a zone is read as UTC; digits
- * below a microsecond are cut off.
- */
+/** A text as a time, in the form of table cells or of ISO 8601; NULL for any other. A time without a zone is UTC. */
 function moment(sql: string, from: ColumnType): string {
-  const clock = String.raw`substring(v from '^.{10}.[0-9:]{5,8}(?:[.][0-9]{1,6})?')`;
-  const offset = String.raw`replace(substring(v from ':[0-9]{2}(?:[.][0-9]+)?([-+][0-9:]+)$'), ':', '')`;
-  const minutes = `(left(o, 1) || rpad(substr(o, 4), 2, '0'))::int`;
-  const shift = `coalesce(make_interval(0, 0, 0, 0, left(o, 3)::int, ${minutes}), interval '0')`;
-  const read = `(SELECT coalesce(${clock}, v)::timestamp - ${shift} FROM (SELECT ${offset} AS o OFFSET 0) AS zone)`;
-  return nameValue(textOf(sql, from), `CASE WHEN v ~ ${MOMENT} THEN ${read} END`);
+  return `"_sync_moment"(${textOf(sql, from)}, NULL)`;
 }
 
 const WORDS = `WHEN 'true' THEN true WHEN 'false' THEN false WHEN '1' THEN true WHEN '0' THEN false`;
@@ -213,9 +199,8 @@ const TO: Readonly<Record<ColumnType, Conversion>> = {
   double,
   numeric: number,
   // Its day in UTC, as the timestamp itself is shown.
-  date: (sql, from) => (from === 'timestamp' ? `(${sql} AT TIME ZONE 'UTC')::date` : `${moment(sql, from)}::date`),
-  timestamp: (sql, from) =>
-    from === 'date' ? `(${sql}::timestamp AT TIME ZONE 'UTC')` : `(${moment(sql, from)} AT TIME ZONE 'UTC')`,
+  date: (sql, from) => `(${from === 'timestamp' ? sql : moment(sql, from)} AT TIME ZONE 'UTC')::date`,
+  timestamp: (sql, from) => (from === 'date' ? `(${sql}::timestamp AT TIME ZONE 'UTC')` : moment(sql, from)),
   text: textOf,
   json: (sql, from) => `pg_catalog.to_jsonb(${from === 'date' || from === 'timestamp' ? textOf(sql, from) : sql})`,
 };

@@ -1,11 +1,9 @@
 // Statements that create and widen tables, and comments on tables, views and columns.
-import { type CompiledQuery, type Kysely, type RawBuilder, sql } from 'kysely';
 import { escapeIdentifier as quoted, escapeLiteral } from 'pg';
 import type { Column, TableShape } from '../../../model/table.ts';
 import type { ColumnType } from '../../../model/vocabulary.ts';
 import { textHash } from '../../../rows/records/record-key.ts';
-import { ownColumns } from '../../table-layout.ts';
-import type { OwnTables } from '../../own-tables.ts';
+import { columnDefinitions, ownColumns } from '../../table-layout.ts';
 import type { ViewChange } from '../../view-dialect.ts';
 import type { ColumnComment } from '../../warehouse.ts';
 import { DECLARED_TYPES } from '../connection/column-types.ts';
@@ -18,46 +16,38 @@ const MAX_NAME_BYTES = 63;
 /** Columns that hold keys, as `table.column`. */
 type References = ReadonlySet<string>;
 
-/** `CREATE TABLE` with the shape's columns; internal columns come right after the key, before any long text. */
-export function createTable(own: Kysely<OwnTables>, table: TableShape, references: References): CompiledQuery {
-  // Keys are ordered by their bytes, as SQLite does.
-  const keys = table.key.map(
-    (name, index) => sql`${sql.id(name)} ${sql.raw(index === 0 ? 'text COLLATE "C"' : 'bigint')} NOT NULL`,
-  );
-  const internal = ownColumns(table).map(
-    ({ name, type, isRequired }) =>
-      sql`${sql.id(name)} ${sql.raw(`${DECLARED_TYPES[type]}${isRequired ? ' NOT NULL' : ''}`)}`,
-  );
-  const columns = table.columns.map((column) => columnDefinition(table.name, column, references));
+export function createTable(table: TableShape, references: References): string {
+  const columns = columnDefinitions(table, {
+    quote: quoted,
+    // Keys are ordered by their bytes, as SQLite does.
+    keyType: 'text COLLATE "C"',
+    types: DECLARED_TYPES,
+    columnType: (column) => columnType(table.name, column, references),
+  });
   // A child table may have the name that Postgres would choose.
-  const constraint = sql.id(prefixedName('_sync_key_', table.name));
-  const key = sql`CONSTRAINT ${constraint} PRIMARY KEY (${sql.join(table.key.map((name) => sql.id(name)))})`;
-  return sql`CREATE TABLE ${sql.id(table.name)} (${sql.join([...keys, ...internal, ...columns, key])})`.compile(own);
+  const constraint = quoted(prefixedName('_sync_key_', table.name));
+  const key = `CONSTRAINT ${constraint} PRIMARY KEY (${table.key.map(quoted).join(', ')})`;
+  return `CREATE TABLE ${quoted(table.name)} (${[...columns, key].join(', ')})`;
 }
 
 /** A partial index of deleted rows: they are counted often, and live rows cost nothing. */
-export function createDeletedIndex(own: Kysely<OwnTables>, table: TableShape): CompiledQuery {
-  const name = sql.id(prefixedName('_sync_deleted_', table.name));
-  return sql`CREATE INDEX ${name} ON ${sql.id(table.name)} ("_deleted_at") WHERE "_deleted_at" IS NOT NULL`.compile(
-    own,
-  );
+export function createDeletedIndex({ name }: TableShape): string {
+  const index = quoted(prefixedName('_sync_deleted_', name));
+  return `CREATE INDEX ${index} ON ${quoted(name)} ("_deleted_at") WHERE "_deleted_at" IS NOT NULL`;
 }
 
 /** Adds hundreds of columns in one statement. */
-export function addColumns(
-  own: Kysely<OwnTables>,
-  table: string,
-  columns: readonly Column[],
-  references: References,
-): CompiledQuery {
-  const actions = columns.map((column) => sql`ADD COLUMN IF NOT EXISTS ${columnDefinition(table, column, references)}`);
-  return sql`ALTER TABLE ${sql.id(table)} ${sql.join(actions)}`.compile(own);
+export function addColumns(table: string, columns: readonly Column[], references: References): string {
+  const actions = columns.map(
+    (column) => `ADD COLUMN IF NOT EXISTS ${quoted(column.name)} ${columnType(table, column, references)}`,
+  );
+  return `ALTER TABLE ${quoted(table)} ${actions.join(', ')}`;
 }
 
 /** Columns that hold keys have the collation of keys, so that an index can serve a join. */
-function columnDefinition(table: string, { name, type }: Column, references: References): RawBuilder<unknown> {
-  const collation = type === 'text' && references.has(`${table}.${name}`) ? ' COLLATE "C"' : '';
-  return sql`${sql.id(name)} ${sql.raw(`${DECLARED_TYPES[type]}${collation}`)}`;
+function columnType(table: string, { name, type }: Column, references: References): string {
+  const isKey = type === 'text' && references.has(`${table}.${name}`);
+  return isKey ? 'text COLLATE "C"' : DECLARED_TYPES[type];
 }
 
 /** A name derived from a table's name, which may have the maximum length. */

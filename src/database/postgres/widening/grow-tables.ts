@@ -1,31 +1,14 @@
 // Adds tables and columns and widens types in one transaction, with all views that depend on them.
-import type { Kysely } from 'kysely';
 import { escapeIdentifier as quoted } from 'pg';
 import { messageOf, SyncError } from '../../../model/errors.ts';
 import type { TableShape } from '../../../model/table.ts';
-import type { OwnTables } from '../../own-tables.ts';
-import {
-  type DroppedView,
-  growthOutdated,
-  InUse,
-  type ShapeGrowth,
-  tableExists,
-  type LeaseProof,
-} from '../../warehouse.ts';
+import { type DroppedView, growthOutdated, InUse, type LeaseProof, type ShapeGrowth, tableExists } from '../../warehouse.ts';
 import { refuseStrangers, refuseWithoutCreate } from '../connection/schema-rights.ts';
 import { asStep, type Session, type Step } from '../connection/session.ts';
 import { causeCode, type Database, execute, isLocked, transact } from '../connection/transact.ts';
 import { clearNames, createViews, dropViews, planViews } from '../views/attach-views.ts';
-import { updateComments, addColumns, createDeletedIndex, createTable, type Widening, widenStatements } from './ddl.ts';
-import {
-  type Dependent,
-  findDependents,
-  inUse,
-  refuseLosses,
-  refuseOthersViews,
-  refuseRowTypes,
-  type ViewPlan,
-} from './dependents.ts';
+import { addColumns, createDeletedIndex, createTable, updateComments, type Widening, widenStatements } from './ddl.ts';
+import { type Dependent, findDependents, inUse, refuseLosses, refuseOthersViews, refuseRowTypes, type ViewPlan } from './dependents.ts';
 
 /** A change of existing tables. */
 interface Alteration {
@@ -41,11 +24,7 @@ interface Alteration {
  * Creates tables, adds and widens columns, updates views and runs the growth's statements, in one transaction under the
  * lease. Throws `ConfigError` (`table_exists`, `column_in_use`, `warehouse_refused`, `schema_unsafe`) and `SyncError`.
  */
-export async function growTables(
-  database: Database,
-  own: Kysely<OwnTables>,
-  growth: ShapeGrowth,
-): Promise<readonly DroppedView[]> {
+export async function growTables(database: Database, growth: ShapeGrowth): Promise<readonly DroppedView[]> {
   const { before, after, views, statements, claim, references = new Set<string>() } = growth;
   const known = new Set(before?.tables.map((table) => table.name));
   const created = after.tables.filter(({ name }) => !known.has(name));
@@ -61,7 +40,7 @@ export async function growTables(
   });
   const additions = [...changes].flatMap(([table, changed]): [string, string][] => {
     const columns = changed.flatMap(({ column, from }) => (from === null ? [column] : []));
-    return columns.length === 0 ? [] : [[table, addColumns(own, table, columns, references).sql]];
+    return columns.length === 0 ? [] : [[table, addColumns(table, columns, references)]];
   });
   const run = execute(database);
   // New columns alone need no rights on the schema.
@@ -72,7 +51,7 @@ export async function growTables(
     // The claim comes first: it makes others wait who are planning another change.
     ...(claim === null ? [] : [{ ...asStep(claim), ifNone: growthOutdated }]),
     ...clearNames(views),
-    ...created.flatMap((table) => creationSteps(own, database.schema, table, references)),
+    ...created.flatMap((table) => creationSteps(database.schema, table, references)),
     ...statements.map(asStep),
   ];
   const dropped = await alterTables(database, { growth, widenings, additions: new Map(additions), steps });
@@ -81,20 +60,15 @@ export async function growTables(
   return dropped;
 }
 
-export function creationSteps(
-  own: Kysely<OwnTables>,
-  schema: string,
-  table: TableShape,
-  references: ReadonlySet<string>,
-): Step[] {
+function creationSteps(schema: string, table: TableShape, references: ReadonlySet<string>): Step[] {
   const { name, path } = table;
   const refuseExisting = {
     text: 'SELECT 1 FROM pg_class WHERE relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = $1) AND relname = $2',
     values: [schema, name],
     refuse: () => tableExists(name),
   };
-  const index = path.length === 0 ? [createDeletedIndex(own, table)] : [];
-  return [refuseExisting, ...[createTable(own, table, references), ...index].map(asStep)];
+  const index = path.length === 0 ? [{ text: createDeletedIndex(table) }] : [];
+  return [refuseExisting, { text: createTable(table, references) }, ...index];
 }
 
 /** SQLSTATE of a view whose column would get another collation. */

@@ -1,9 +1,7 @@
 // Replaces tables by rebuilt ones, and drops tables, with the rights and limits that others set on them.
-import type { Kysely } from 'kysely';
 import { escapeIdentifier as quoted } from 'pg';
 import { ConfigError, SyncError } from '../../../model/errors.ts';
 import { ownColumns } from '../../table-layout.ts';
-import type { OwnTables } from '../../own-tables.ts';
 import { growthOutdated, type TableRemoval, type TableStaging, type TableSwap } from '../../warehouse.ts';
 import { hideOwnTables } from '../connection/schema-rights.ts';
 import { asStep, type Session } from '../connection/session.ts';
@@ -13,7 +11,7 @@ import { createDeletedIndex, createTable, prefixedName, updateComments } from '.
 import { lockTables, transactExclusively } from './grow-tables.ts';
 
 /** Creates empty tables under other names. */
-export async function stageTables(database: Database, own: Kysely<OwnTables>, staging: TableStaging): Promise<void> {
+export async function stageTables(database: Database, staging: TableStaging): Promise<void> {
   const { lease, shape, names, references } = staging;
   const stage = async (session: Session): Promise<void> => {
     const { execute } = session;
@@ -22,8 +20,8 @@ export async function stageTables(database: Database, own: Kysely<OwnTables>, st
       await execute(`DROP TABLE IF EXISTS ${quoted(staged.name)}`);
       const keys = table.columns.filter(({ name }) => references.has(`${table.name}.${name}`));
       const collated = new Set(keys.map(({ name }) => `${staged.name}.${name}`));
-      await execute(createTable(own, staged, collated).sql);
-      if (table.path.length === 0) await execute(createDeletedIndex(own, staged).sql);
+      await execute(createTable(staged, collated));
+      if (table.path.length === 0) await execute(createDeletedIndex(staged));
     }
     // Default privileges would let readers see the rows without the limits of the current tables.
     await hideOwnTables(session, database.schema);

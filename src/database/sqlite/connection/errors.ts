@@ -1,8 +1,9 @@
-// Translates errors of SQLite into errors with a code and a hint, and retries while the file is locked.
+// Runs statements on a SQLite file: waits while it is locked, and translates SQLite's errors into ours.
 import type { Database } from 'better-sqlite3';
-import { SqliteAdapter, SqliteDialect, SqliteDriver, type DatabaseConnection, type Dialect } from 'kysely';
+import { type CompiledQuery, type Dialect, type QueryResult, SqliteAdapter, SqliteQueryCompiler } from 'kysely';
 import type { Clock } from '../../../model/clock.ts';
 import { ConfigError, errorCode, messageOf, SyncError } from '../../../model/errors.ts';
+import { type RunStatement, statementDialect } from '../../statement-dialect.ts';
 
 interface ErrorRow {
   /** Prefix of SQLite's own error code. */
@@ -109,37 +110,21 @@ export function lockRetry(clock: Clock, file: string): RetryWhileLocked {
   };
 }
 
-/** Kysely's SQLite dialect, whose statements wait for another program's lock. */
-export function lockRetryingDialect(db: Database, retry: RetryWhileLocked): Dialect {
-  const dialect = new SqliteDialect({ database: db });
-  return {
-    createAdapter: () => new SingleStatements(),
-    createDriver: () => new LockRetryingDriver(db, retry),
-    createIntrospector: (own) => dialect.createIntrospector(own),
-    createQueryCompiler: () => dialect.createQueryCompiler(),
-  };
+/** Kysely's statements on an open file. */
+export function fileDialect(run: RunStatement): Dialect {
+  return statementDialect(new SharedConnection(), new SqliteQueryCompiler(), run);
 }
 
 /** Lets statements share the connection: otherwise a write that waits for a lock would block all reads. */
-class SingleStatements extends SqliteAdapter {
+class SharedConnection extends SqliteAdapter {
   override get supportsMultipleConnections(): boolean {
     return true;
   }
 }
 
-class LockRetryingDriver extends SqliteDriver {
-  readonly #retry: RetryWhileLocked;
-
-  constructor(db: Database, retry: RetryWhileLocked) {
-    super({ database: db });
-    this.#retry = retry;
-  }
-
-  override async acquireConnection(): Promise<DatabaseConnection> {
-    const connection = await super.acquireConnection();
-    return {
-      executeQuery: (query, options) => this.#retry(() => connection.executeQuery(query, options)),
-      streamQuery: (query, size, options) => connection.streamQuery(query, size, options),
-    };
-  }
+/** Runs a statement on a connection that may write. */
+export function runStatement(db: Database, { sql, parameters }: CompiledQuery): QueryResult<Record<string, unknown>> {
+  const statement = db.prepare<unknown[], Record<string, unknown>>(sql);
+  if (statement.reader) return { rows: statement.all(...parameters) };
+  return { rows: [], numAffectedRows: BigInt(statement.run(...parameters).changes) };
 }

@@ -12,9 +12,10 @@ import {
   databaseError,
   hasErrorCode,
   BUSY_TIMEOUT_MS,
+  fileDialect,
   lockRetry,
-  lockRetryingDialect,
   type RetryWhileLocked,
+  runStatement,
 } from './errors.ts';
 
 /** A connection to a database file, and how its work waits for locks. */
@@ -47,19 +48,19 @@ export async function openFile<Tables>(
   const db = openDatabase(file);
   const waiting = lockRetry(clock, file);
   const retryWhileLocked: RetryWhileLocked = (work) => waiting(() => name.whileNamed(work));
-  const own = new Kysely<Tables>({ dialect: lockRetryingDialect(db, retryWhileLocked) });
+  const dialect = fileDialect((query) => retryWhileLocked(() => runStatement(db, query)));
   try {
     await retryWhileLocked(() => configure(db));
     await retryWhileLocked(() => checkFile(db, file));
-    await migrateFile({ db, retryWhileLocked }, own, migrations, file);
+    await migrateFile({ db, retryWhileLocked }, new Kysely({ dialect }), migrations, file);
     name.opened();
   } catch (error) {
     db.close();
     throw databaseError(error, file);
   }
+  const own = new Kysely<Tables>({ dialect });
   const close = async (): Promise<void> => {
     await own.destroy();
-    // Kysely only closes a connection that it has sent a query to.
     db.close();
   };
   return { db, own, retryWhileLocked, name, close: () => name.close(db, close) };
@@ -91,9 +92,9 @@ function makeFolder(folder: string): void {
   }
 }
 
-async function migrateFile<Tables>(
+async function migrateFile(
   { db, retryWhileLocked }: FileConnection,
-  own: Kysely<Tables>,
+  own: Kysely<unknown>,
   migrations: Migrations,
   file: string,
 ): Promise<void> {

@@ -3,9 +3,9 @@ import { existsSync, statSync } from 'node:fs';
 import { DatabaseSync, type SQLInputValue, type SQLOutputValue } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
 import Database from 'better-sqlite3';
-import { Kysely, type SqliteDatabase, SqliteDialect } from 'kysely';
+import { Kysely } from 'kysely';
 import { ConfigError, messageOf, SyncError } from '../../../model/errors.ts';
-import { BUSY_TIMEOUT_MS, databaseError } from './errors.ts';
+import { BUSY_TIMEOUT_MS, databaseError, fileDialect } from './errors.ts';
 
 /** A writer that is just starting holds the lock briefly. */
 const READ_TIMEOUT_MS = 5_000;
@@ -24,7 +24,7 @@ export interface ReadOnlyFile<Tables> {
 
 /** The parts in which the two drivers differ. */
 interface ReadConnection {
-  database: SqliteDatabase;
+  all: (query: string, values: readonly unknown[]) => object[];
   exec: (text: string) => unknown;
   iterate: (query: string) => Iterator<SQLOutputValue[]>;
   close: () => void;
@@ -34,7 +34,11 @@ type Guarded = <T>(work: () => T) => T;
 
 /** `guarded` translates errors; `verify` throws if the rows that were read are not from one state of the file. */
 function readOnlyFile<Tables>(connection: ReadConnection, guarded: Guarded, verify: () => void): ReadOnlyFile<Tables> {
-  const own = new Kysely<Tables>({ dialect: new SqliteDialect({ database: connection.database }) });
+  const own = new Kysely<Tables>({
+    dialect: fileDialect(({ sql, parameters }) =>
+      Promise.resolve({ rows: guarded(() => connection.all(sql, parameters)) }),
+    ),
+  });
   function* rows(query: string): Generator<SQLOutputValue[]> {
     const found = guarded(() => connection.iterate(query));
     try {
@@ -64,8 +68,6 @@ function readOnlyFile<Tables>(connection: ReadConnection, guarded: Guarded, veri
     },
     close: async () => {
       await own.destroy();
-      // Kysely only closes a connection that it has used. A garbage-collected one would release the locks that the
-      // other driver holds on the file in this process.
       connection.close();
     },
   };
@@ -98,7 +100,7 @@ export function openReadOnly<Tables>(file: string, isShared = false): ReadOnlyFi
   url.search = hasLog ? 'mode=ro' : 'mode=ro&immutable=1';
   const db = guarded(() => new DatabaseSync(url, { readOnly: true, timeout: READ_TIMEOUT_MS }));
   const connection: ReadConnection = {
-    database: { close: () => db.close(), prepare: (text) => guarded(() => toKyselyStatement(db, text, guarded)) },
+    all: (query, values) => db.prepare(query).all(...toInputValues(values)),
     exec: (text) => db.exec(text),
     iterate: (query) => {
       const statement = db.prepare(query);
@@ -140,16 +142,6 @@ function toInputValues(values: readonly unknown[]): SQLInputValue[] {
   return [...values] as SQLInputValue[];
 }
 
-function toKyselyStatement(db: DatabaseSync, text: string, guarded: Guarded) {
-  const statement = db.prepare(text);
-  return {
-    reader: true,
-    all: (values: readonly unknown[]) => guarded(() => statement.all(...toInputValues(values))),
-    run: (values: readonly unknown[]) => guarded(() => statement.run(...toInputValues(values))),
-    iterate: (values: readonly unknown[]) => statement.iterate(...toInputValues(values)),
-  };
-}
-
 /** Names of SQLite's primary result codes. */
 const CODES: Readonly<Record<number, string>> = {
   5: 'SQLITE_BUSY',
@@ -184,7 +176,7 @@ export function openBesideWriter<Tables>(file: string): ReadOnlyFile<Tables> {
   };
   const db = guarded(() => new Database(file, { readonly: true, fileMustExist: true, timeout: BUSY_TIMEOUT_MS }));
   const connection: ReadConnection = {
-    database: db,
+    all: (query, values) => db.prepare<unknown[], object>(query).all(...values),
     exec: (text) => db.exec(text),
     iterate: (query) => db.prepare<[], SQLOutputValue[]>(query).raw().safeIntegers().iterate(),
     close: () => void db.close(),

@@ -15,7 +15,7 @@ import {
   writeDeliveries,
 } from '../../inbox.ts';
 import { INBOX_MIGRATIONS } from '../../migrate.ts';
-import { databaseError, isFull } from '../connection/errors.ts';
+import { databaseError, isFull, runStatement } from '../connection/errors.ts';
 import { CACHE_SIZE_KIB, cleanFile, emptyLog, openFile, type OpenFile } from '../connection/open-file.ts';
 
 /** Opens (and creates, and migrates) an inbox file. Throws `ConfigError` if it cannot be used. */
@@ -41,12 +41,7 @@ function configure(db: Database): void {
 
 function sqliteInbox(open: OpenFile<InboxTables>, file: string): Inbox {
   const { db, own, retryWhileLocked, name, close } = open;
-  const run = ({ sql, parameters }: CompiledQuery): Record<string, unknown>[] => {
-    const statement = db.prepare<unknown[], Record<string, unknown>>(sql);
-    if (statement.reader) return statement.all(...parameters);
-    statement.run(...parameters);
-    return [];
-  };
+  const run = (query: CompiledQuery) => runStatement(db, query).rows;
   const write = db.transaction((deliveries: readonly NewDelivery[]): InboxEffect[] => {
     const statements = writeDeliveries(own, deliveries);
     let step = statements.next();

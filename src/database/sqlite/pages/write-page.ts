@@ -1,7 +1,7 @@
 // Writes one page of records with upserts of several rows each.
 import type { Database } from 'better-sqlite3';
-import type { Cell, Column, TableRows, TableShape } from '../../../model/table.ts';
-import { emptiedColumns, stampedColumns } from '../../table-layout.ts';
+import type { Cell, TableShape } from '../../../model/table.ts';
+import { EXISTING_ROW, insertedColumns, overwriteClause, stampedRows } from '../../table-layout.ts';
 import type { PageRows } from '../../warehouse.ts';
 import { VIEW_DIALECT } from '../views/dialect.ts';
 
@@ -10,7 +10,16 @@ const { id } = VIEW_DIALECT;
 /** Writes the rows, children and versions of a page. Runs inside the caller's transaction. */
 export function writePage(db: Database, page: PageRows): void {
   const [root, ...children] = page.rows;
-  if (root !== undefined) writeRoot(db, root, page);
+  if (root !== undefined) {
+    const cells = stampedRows(root, page).flat().map(toBindable);
+    const { table } = root;
+    insertRows(
+      db,
+      insertedColumns(table).length,
+      cells,
+      (rows) => insertStatement(table, rows) + overwriteClause(table, id),
+    );
+  }
   const replaced = page.records.filter((record) => page.isRewrite === true || record.version > 1);
   for (const child of replaced.length === 0 ? [] : page.children) {
     const remove = db.prepare(deleteStatement(child));
@@ -20,20 +29,6 @@ export function writePage(db: Database, page: PageRows): void {
     insertRows(db, width, cells.map(toBindable), (rows) => insertStatement(table, rows));
   }
   writeVersions(db, page);
-}
-
-function writeRoot(db: Database, { table, width, cells }: TableRows, page: PageRows): void {
-  const stamped = stampedColumns(table);
-  const keys = table.key.length;
-  const bindable: Bindable[] = [];
-  let at = 0;
-  for (const record of page.records) {
-    for (let column = 0; column < keys; column += 1) bindable.push(toBindable(cells[at + column] ?? null));
-    for (const { stamp } of stamped) bindable.push(stamp(record, page));
-    for (let column = keys; column < width; column += 1) bindable.push(toBindable(cells[at + column] ?? null));
-    at += width;
-  }
-  insertRows(db, width + stamped.length, bindable, (rows) => upsertStatement(table, rows));
 }
 
 /** SQLite takes at most 32,766 parameters; more than a few hundred per statement gain nothing. */
@@ -79,37 +74,19 @@ function writeVersions(db: Database, { resource, history, requestedAt, records }
   );
 }
 
-/** The columns of a row as they are inserted. */
-function insertedColumns(table: TableShape): string[] {
-  return [...table.key, ...[...stampedColumns(table), ...table.columns].map(({ name }) => name)];
-}
-
-/** Clients of SQLite read no more than milliseconds. */
-function placeholder({ type }: Column): string {
-  return type === 'timestamp' ? `replace(substr(?, 1, 23), '.000', '')` : '?';
-}
-
 function insertStatement(table: TableShape, rows: number): string {
-  const names = insertedColumns(table);
-  const internal = names.slice(table.columns.length).map(() => '?');
-  const row = `(${[...internal, ...table.columns.map(placeholder)].join(', ')})`;
-  // The alias distinguishes a table that is named `excluded` from the upsert's `excluded`.
-  return `INSERT INTO ${id(table.name)} AS "_there" (${names.map(id).join(', ')}) VALUES ${repeated(row, rows)}`;
+  const columns = insertedColumns(table);
+  const internal = columns.length - table.columns.length;
+  // Clients of SQLite read no more than milliseconds.
+  const cells = columns.map(({ type }, at) =>
+    at >= internal && type === 'timestamp' ? `replace(substr(?, 1, 23), '.000', '')` : '?',
+  );
+  const names = columns.map(({ name }) => id(name)).join(', ');
+  return `INSERT INTO ${id(table.name)} AS ${EXISTING_ROW} (${names}) VALUES ${repeated(`(${cells.join(', ')})`, rows)}`;
 }
 
 function repeated(row: string, rows: number): string {
   return Array<string>(rows).fill(row).join(', ');
-}
-
-/** The insert of rows of a resource's own table, which overwrites existing rows. */
-function upsertStatement(table: TableShape, rows: number): string {
-  const names = insertedColumns(table).slice(table.key.length).map(id);
-  const updates = names.map((name) => `${name} = excluded.${name}`);
-  const emptied = emptiedColumns(table).map(({ name }) => `${id(name)} = NULL`);
-  // The condition makes a late page harmless: the row that was requested later stays.
-  return `${insertStatement(table, rows)}
-    ON CONFLICT (${table.key.map(id).join(', ')}) DO UPDATE SET ${[...updates, ...emptied].join(', ')}
-    WHERE excluded."_synced_at" >= "_there"."_synced_at"`;
 }
 
 /** Deletes the rows of one record, by its key. */

@@ -122,16 +122,22 @@ const VALUE: Readonly<Record<ColumnType, (found: string, zone: string | null) =>
   json: (found) => `(SELECT CASE WHEN r <> 'null' THEN ${cleanJson('r')} END FROM ${found})`,
 };
 
-/**
- * A time as services write it, as the UTC text of the tables; of `found`, one row with JSON text as `r`. A time that
- * names no zone is read in `zone`, as UTC without one.
- */
 function timestampValue(found: string, zone: string | null): string {
-  const text = `(SELECT CASE WHEN r GLOB '"*' THEN json_extract(r, '$') END AS s FROM ${found} LIMIT 1)`;
-  return `(SELECT ${MOMENT} FROM (SELECT *, ${zoneExpression(zone)} AS z FROM (SELECT s, ${PARTS} FROM ${text} LIMIT 1) LIMIT 1))`;
+  return timestampFromText(`SELECT CASE WHEN r GLOB '"*' THEN json_extract(r, '$') END AS s FROM ${found}`, zone);
 }
 
-/** `d`: the day; `c`: the time; `t`: the rest after the seconds; `e`: the rest after the fraction. */
+/**
+ * A time as services write it, such as `2026-11-20T08:30:00+01:00`, as the UTC text of the tables; NULL for any other text.
+ * `selected` is a SELECT of the text as `s`. A time that names no zone is read in `zone`, as UTC without one.
+ */
+export function timestampFromText(selected: string, zone: string | null): string {
+  return `(SELECT ${MOMENT} FROM (SELECT *, ${zoneExpression(zone)} AS z FROM (SELECT s, ${PARTS} FROM (${selected} LIMIT 1) LIMIT 1) LIMIT 1))`;
+}
+
+/**
+ * The parts of a text `s`. `d`: the day; `c`: the time with seconds, which may be left out; `t`: all that follows the
+ * seconds; `e`: all that follows the fraction, which is the zone.
+ */
 const PARTS = [
   'substr(s, 1, 10) AS d',
   "CASE substr(s, 17, 1) WHEN ':' THEN substr(s, 12, 8) ELSE substr(s, 12, 5) || ':00' END AS c",

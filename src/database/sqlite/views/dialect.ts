@@ -1,7 +1,7 @@
 // SQL expressions of managed views on SQLite: conversions between types, sums, differences.
 import type { ColumnType } from '../../../model/vocabulary.ts';
 import type { FieldValues, RowFact, RowsOf, ViewDialect } from '../../view-dialect.ts';
-import { BODIES } from './bodies.ts';
+import { BODIES, timestampFromText } from './bodies.ts';
 
 const TYPES: Readonly<Record<ColumnType, string>> = {
   boolean: 'BOOLEAN',
@@ -108,7 +108,9 @@ function textOf(sql: string, from: ColumnType): string {
  * writing the value into each place.
  */
 function nameValues(values: readonly string[], body: string): string {
-  return `(SELECT ${body}${values.reduce((from, value) => ` FROM (SELECT ${value} AS v${from} LIMIT 1)`, '')})`;
+  let from = '';
+  for (const value of values) from = ` FROM (SELECT ${value} AS v${from} LIMIT 1)`;
+  return `(SELECT ${body}${from})`;
 }
 
 function asIs(sql: string): string {
@@ -173,30 +175,9 @@ function integer(sql: string, from: ColumnType): string {
   return nameValues([number(sql, from)], `CASE WHEN ${isPowered} THEN ${powered} ELSE ${digits} END`);
 }
 
-const TWO = '[0-9][0-9]';
-const IS_DAY = `v GLOB '${TWO}${TWO}-${TWO}-${TWO}*' AND v NOT GLOB '0000*' AND date(substr(v, 1, 10), '+0 days') = substr(v, 1, 10)`;
-
-/** Excludes forms that SQLite also reads: 24:00, a point without digits, blanks. */
-const IS_CLOCK = `substr(v, 11) GLOB '[Tt ]${TWO}:${TWO}*' AND v NOT GLOB '???????????2[4-9]*' AND substr(v, 12) NOT GLOB '* *' AND v NOT GLOB '*.' AND v NOT GLOB '*.[^0-9]*' AND v NOT GLOB '*.${TWO.repeat(5)}*'`;
-
-const AFTER_FRACTION = `ltrim(substr(v, 21), '0123456789')`;
-/** The fraction in three digits, if there is one, and the zone. */
-const FRACTION = `CASE WHEN substr(v, 20, 1) <> '.' THEN substr(v, 20) ELSE '.' || substr(replace(substr(v, 21), ${AFTER_FRACTION}, '') || '00', 1, 3) || ${AFTER_FRACTION} END`;
-/** With seconds, which may be left out. */
-const CLOCK = `CASE WHEN substr(v, 17, 1) = ':' THEN v ELSE substr(v, 1, 16) || ':00' || substr(v, 17) END`;
-/** The zone as SQLite reads it: `+02:00`. */
-const ZONE = `CASE WHEN v GLOB '*[-+]${TWO}' THEN v || ':00' WHEN v GLOB '*[-+]${TWO}${TWO}' THEN substr(v, 1, length(v) - 2) || ':' || substr(v, -2) ELSE v END`;
-
-/**
- * A text as a time in UTC, in the form of table cells or of ISO 8601. A time without a zone is read as UTC; digits below a
- * millisecond are cut off.
- */
+/** A text as a time in UTC, in the form of table cells or of ISO 8601. A time without a zone is read as UTC. */
 function moment(sql: string, from: ColumnType): string {
-  const written = `substr(v, 1, 10) || ' ' || substr(v, 12, 8) || ${FRACTION}`;
-  const read = `replace(strftime('%Y-%m-%d %H:%M:%f', v), '.000', '')`;
-  const zoned = nameValues([CLOCK, written, ZONE], read);
-  const body = `CASE WHEN (${IS_DAY}) IS NOT TRUE THEN NULL WHEN length(v) = 10 THEN v || ' 00:00:00' WHEN ${IS_CLOCK} THEN ${zoned} END`;
-  return nameValues([textOf(sql, from)], body);
+  return timestampFromText(`SELECT ${textOf(sql, from)} AS s`, null);
 }
 
 const WORDS = `WHEN 'true' THEN 1 WHEN 'false' THEN 0 WHEN '1' THEN 1 WHEN '0' THEN 0`;

@@ -1,11 +1,10 @@
 // Creates, widens, replaces and drops tables, with all views, indexes and triggers on them.
 import type { Database } from 'better-sqlite3';
-import { type CompiledQuery, type Kysely, type RawBuilder, sql } from 'kysely';
+import type { CompiledQuery } from 'kysely';
 import { ConfigError, messageOf } from '../../../model/errors.ts';
 import type { Column, ShapeChange, TableShape } from '../../../model/table.ts';
 import type { ColumnType } from '../../../model/vocabulary.ts';
-import type { OwnTables } from '../../own-tables.ts';
-import { ownColumns } from '../../table-layout.ts';
+import { columnDefinitions } from '../../table-layout.ts';
 import type { ViewChange } from '../../view-dialect.ts';
 import {
   growthOutdated,
@@ -24,7 +23,7 @@ import { VIEW_DIALECT } from '../views/dialect.ts';
 const { id } = VIEW_DIALECT;
 
 /** Creates new tables and views, and adds and widens columns of existing tables. */
-export function growTables(db: Database, own: Kysely<OwnTables>, growth: ShapeGrowth): void {
+export function growTables(db: Database, growth: ShapeGrowth): void {
   const { before, after, changes, views, claim } = growth;
   if (claim !== null && run(db, claim) === 0) throw growthOutdated();
   clearNames(db, views);
@@ -32,16 +31,16 @@ export function growTables(db: Database, own: Kysely<OwnTables>, growth: ShapeGr
   for (const table of after.tables.filter(({ name }) => !known.has(name))) {
     const sameName = 'SELECT 1 FROM sqlite_schema WHERE "name" = ? COLLATE NOCASE';
     if (db.prepare(sameName).get(table.name) !== undefined) throw tableExists(table.name);
-    run(db, createTable(own, table, after.tables));
-    if (table.path.length === 0) run(db, createDeletedIndex(own, table));
+    db.exec(createTable(table.name, table, after.tables));
+    if (table.path.length === 0) db.exec(createDeletedIndex(table));
   }
   const altered = changes.filter(({ table }) => known.has(table));
   for (const { table, column, from } of altered) {
     if (from !== null || hasColumn(db, table, column.name)) continue;
-    run(db, sql`ALTER TABLE ${sql.id(table)} ADD COLUMN ${columnDefinition(column)}`.compile(own));
+    db.exec(`ALTER TABLE ${id(table)} ADD COLUMN ${columnDefinition(column)}`);
   }
   const widened = altered.filter(({ from }) => from !== null);
-  if (widened.length > 0) widenColumns(db, own, widened);
+  if (widened.length > 0) widenColumns(db, widened);
   createViews(db, views);
 }
 
@@ -71,11 +70,11 @@ function dependents(db: Database, tables: readonly string[], others: string): De
  * Widens columns without the indexes of the changed tables and without any view or trigger, and creates those again:
  * SQLite drops no column that one of them names. Throws `InUse` if an index of an expression does not fit any more.
  */
-function widenColumns(db: Database, own: Kysely<OwnTables>, changes: readonly ShapeChange[]): void {
+function widenColumns(db: Database, changes: readonly ShapeChange[]): void {
   const dropped = dependents(db, [...new Set(changes.map(({ table }) => table))], `OR "type" IN ('view', 'trigger')`);
   // IF EXISTS, because the triggers of a view are dropped with it.
   for (const { type, name } of dropped) db.exec(`DROP ${type.toUpperCase()} IF EXISTS ${id(name)}`);
-  for (const change of changes) for (const query of widenColumn(own, change)) run(db, query);
+  for (const change of changes) for (const statement of widenColumn(change)) db.exec(statement);
   for (const { type, name, tbl_name: table, sql } of dropped) {
     try {
       db.exec(sql);
@@ -93,18 +92,17 @@ export function dropTables(db: Database, { tables, views }: TableRemoval): void 
   emptyBrokenViews(db, views);
 }
 
-/** Creates empty tables under other names, by the statements that create them under their own. */
-export function stageTables(db: Database, own: Kysely<OwnTables>, { shape, names }: TableStaging): void {
+/** Creates empty tables under other names; all else in them has the names that it has after the swap. */
+export function stageTables(db: Database, { shape, names }: TableStaging): void {
   for (const table of shape.tables) {
     const staged = names.get(table.name) ?? table.name;
-    const statement = createTable(own, table, shape.tables).sql;
     db.exec(`DROP TABLE IF EXISTS ${id(staged)}`);
-    db.exec(statement.replace(`CREATE TABLE ${id(table.name)}`, () => `CREATE TABLE ${id(staged)}`));
+    db.exec(createTable(staged, table, shape.tables));
   }
 }
 
 /** Replaces tables by the staged ones. */
-export function swapTables(db: Database, own: Kysely<OwnTables>, swap: TableSwap): void {
+export function swapTables(db: Database, swap: TableSwap): void {
   const { shape, names, dropped, standing, views, claim } = swap;
   if (run(db, claim) === 0) throw growthOutdated();
   const belongings = dependents(db, dropped, '');
@@ -118,7 +116,7 @@ export function swapTables(db: Database, own: Kysely<OwnTables>, swap: TableSwap
     db.pragma('legacy_alter_table = OFF');
   }
   const [root] = shape.tables;
-  if (root !== undefined) db.exec(createDeletedIndex(own, root).sql);
+  if (root !== undefined) db.exec(createDeletedIndex(root));
   createViews(db, views);
   emptyBrokenViews(db, standing);
   for (const belonging of belongings) recreate(db, belonging);
@@ -185,26 +183,21 @@ const DECLARED_TYPES: Readonly<Record<ColumnType, string>> = {
   json: 'TEXT',
 };
 
-/**
- * `CREATE TABLE` with the shape's columns; internal columns come right after the key, before any long text. `tables` are
- * all of its resource. The foreign key is for readers: our own connection does not check it.
- */
-function createTable(own: Kysely<OwnTables>, table: TableShape, tables: readonly TableShape[]): CompiledQuery {
-  const keys = table.key.map(
-    (name, index) => sql`${sql.id(name)} ${sql.raw(index === 0 ? 'TEXT' : 'BIGINT')} NOT NULL`,
-  );
-  const internal = ownColumns(table).map(
-    ({ name, type, isRequired }) =>
-      sql`${sql.id(name)} ${sql.raw(`${DECLARED_TYPES[type]}${isRequired ? ' NOT NULL' : ''}`)}`,
-  );
-  const key = sql`PRIMARY KEY (${list(table.key)})`;
-  const parts = [...keys, ...internal, ...table.columns.map(columnDefinition), key];
+/** `tables` are all of the resource. The foreign key is for readers: our own connection does not check it. */
+function createTable(name: string, table: TableShape, tables: readonly TableShape[]): string {
+  const columns = columnDefinitions(table, {
+    quote: id,
+    keyType: 'TEXT',
+    types: DECLARED_TYPES,
+    columnType: ({ type }) => DECLARED_TYPES[type],
+  });
+  const parts = [...columns, `PRIMARY KEY (${list(table.key)})`];
   const parent = parentTable(table, tables);
   if (parent !== null) {
-    parts.push(sql`CONSTRAINT ${sql.id(`${PARENT_KEY}${table.name}`)} FOREIGN KEY (${list(parentKey(table))})
-    REFERENCES ${sql.id(parent.name)} (${list(parent.key)}) DEFERRABLE INITIALLY DEFERRED`);
+    parts.push(`CONSTRAINT ${id(`${PARENT_KEY}${table.name}`)} FOREIGN KEY (${list(table.key.slice(0, -1))})
+      REFERENCES ${id(parent.name)} (${list(parent.key)}) DEFERRABLE INITIALLY DEFERRED`);
   }
-  return sql`CREATE TABLE ${sql.id(table.name)} (${sql.join(parts)})`.compile(own);
+  return `CREATE TABLE ${id(name)} (${parts.join(', ')})`;
 }
 
 /** Returns the table of the parent rows of a child table; null for a resource's own table. */
@@ -216,53 +209,44 @@ function parentTable(table: TableShape, tables: readonly TableShape[]): TableSha
   return tables.find(isParent) ?? null;
 }
 
-/** The columns of a child table that hold its parent's key. */
-function parentKey(table: TableShape): readonly string[] {
-  return table.key.slice(0, -1);
-}
-
 /** The prefix of foreign keys from a child table to its parent. */
 const PARENT_KEY = '_sync_parent_';
 
-function list(columns: readonly string[]): RawBuilder<unknown> {
-  return sql.join(columns.map((name) => sql.id(name)));
+function list(columns: readonly string[]): string {
+  return columns.map(id).join(', ');
 }
 
-function columnDefinition({ name, type }: Column): RawBuilder<unknown> {
-  return sql`${sql.id(name)} ${sql.raw(DECLARED_TYPES[type])}`;
+function columnDefinition({ name, type }: Column): string {
+  return `${id(name)} ${DECLARED_TYPES[type]}`;
 }
 
 /** A partial index of deleted rows: they are counted often, and live rows cost nothing. */
-function createDeletedIndex(own: Kysely<OwnTables>, table: TableShape): CompiledQuery {
-  const name = sql.id(`_sync_deleted_${table.name}`);
-  return sql`CREATE INDEX IF NOT EXISTS ${name} ON ${sql.id(table.name)} ("_deleted_at")
-    WHERE "_deleted_at" IS NOT NULL`.compile(own);
+function createDeletedIndex({ name }: TableShape): string {
+  return `CREATE INDEX IF NOT EXISTS ${id(`_sync_deleted_${name}`)} ON ${id(name)} ("_deleted_at")
+    WHERE "_deleted_at" IS NOT NULL`;
 }
 
 /** Widens a column under its own name. SQLite cannot alter a type, so the values move to a new column. */
-function widenColumn(own: Kysely<OwnTables>, change: ShapeChange): CompiledQuery[] {
-  const { table: tableName, column, from } = change;
+function widenColumn({ table: tableName, column, from }: ShapeChange): string[] {
   if (from === null) return [];
-  const [table, name] = [sql.id(tableName), sql.id(column.name)];
+  const [table, name, before] = [id(tableName), id(column.name), id(`${column.name}__was`)];
   if (DECLARED_TYPES[from] === DECLARED_TYPES[column.type]) {
-    const value = converted(name, from, column.type);
-    return [sql`UPDATE ${table} SET ${name} = ${value} WHERE ${name} IS NOT NULL`.compile(own)];
+    return [`UPDATE ${table} SET ${name} = ${converted(name, from, column.type)} WHERE ${name} IS NOT NULL`];
   }
-  const before = sql.id(`${column.name}__was`);
   return [
-    sql`ALTER TABLE ${table} RENAME COLUMN ${name} TO ${before}`,
-    sql`ALTER TABLE ${table} ADD COLUMN ${columnDefinition(column)}`,
-    sql`UPDATE ${table} SET ${name} = ${converted(before, from, column.type)} WHERE ${before} IS NOT NULL`,
-    sql`ALTER TABLE ${table} DROP COLUMN ${before}`,
-  ].map((statement) => statement.compile(own));
+    `ALTER TABLE ${table} RENAME COLUMN ${name} TO ${before}`,
+    `ALTER TABLE ${table} ADD COLUMN ${columnDefinition(column)}`,
+    `UPDATE ${table} SET ${name} = ${converted(before, from, column.type)} WHERE ${before} IS NOT NULL`,
+    `ALTER TABLE ${table} DROP COLUMN ${before}`,
+  ];
 }
 
 /** A stored value as the wider type holds it: exact, except for the pairs that `rows/evolve-shape.ts` names. */
-function converted(value: RawBuilder<unknown>, from: ColumnType, to: ColumnType): RawBuilder<unknown> {
-  if (from === 'boolean') return sql`CASE WHEN ${value} THEN 'true' ELSE 'false' END`;
-  if (to === 'double') return sql`CAST(${value} AS REAL)`;
-  if (to === 'timestamp') return sql`${value} || ' 00:00:00'`;
-  if (from === 'double') return sql`${sql.raw(NUMBER_TEXT)}(${value})`;
+function converted(value: string, from: ColumnType, to: ColumnType): string {
+  if (from === 'boolean') return `CASE WHEN ${value} THEN 'true' ELSE 'false' END`;
+  if (to === 'double') return `CAST(${value} AS REAL)`;
+  if (to === 'timestamp') return `${value} || ' 00:00:00'`;
+  if (from === 'double') return `${NUMBER_TEXT}(${value})`;
   const isText = from === 'text' || from === 'date' || from === 'timestamp';
-  return to === 'json' && isText ? sql`json_quote(${value})` : sql`CAST(${value} AS TEXT)`;
+  return to === 'json' && isText ? `json_quote(${value})` : `CAST(${value} AS TEXT)`;
 }
