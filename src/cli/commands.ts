@@ -108,7 +108,7 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     about: 'Ask the `serve` or `worker` of this config on this machine whether it is healthy',
     secretsOptional: true,
     in: 'control',
-    load: async () => (await import('./control.ts')).healthCommand,
+    load: async () => (await import('./health.ts')).healthCommand,
   },
   pause: {
     about: 'Stop work on a source or resource until it is resumed; webhooks are stored meanwhile',
@@ -157,7 +157,7 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
   sandbox: {
     about: 'Run a content service on this machine to experiment with',
     in: 'demo',
-    load: async () => (await import('./demo.ts')).sandboxCommand,
+    load: async () => (await import('./sandbox.ts')).sandboxCommand,
   },
 };
 

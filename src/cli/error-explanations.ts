@@ -344,19 +344,13 @@ export const ERROR_EXPLANATIONS: Readonly<Record<string, readonly ErrorExplanati
   ],
   Export: [
     {
-      codes: 'export_unknown_table',
-      cause: 'There is no view of that name to export.',
-      fix: 'Choose one of those in the hint.',
+      codes: 'export_unwritable',
+      cause: 'The target contains something else, or rights, credentials or the bucket are missing.',
+      fix: 'Name an empty or new target, or follow the hint.',
     },
     {
-      codes: 'export_place_taken export_busy export_unwritable export_refused export_credentials export_bucket_missing',
-      cause:
-        'The target contains something else, another export is writing there, or rights, credentials or the bucket are missing.',
-      fix: 'Name an empty or new target, wait, or follow the hint.',
-    },
-    {
-      codes: 'export_full export_failed export_misfit export_unreachable snapshot_lost',
-      cause: 'An export was interrupted.',
+      codes: 'export_failed snapshot_lost',
+      cause: 'An export was interrupted, or another one writes to the same target.',
       fix: 'Run it again. What the manifest lists is complete.',
     },
   ],

@@ -1,13 +1,11 @@
-// `content-sync backfill` and `content-sync sync`: run in this process, or have a running `serve` do it.
 import type { Command } from 'commander';
 import type { Settings } from '../config/settings.ts';
 import { readCheckpoint } from '../database/state/checkpoints.ts';
 import { pausedError, readPauses } from '../database/state/server-state.ts';
 import { SyncError } from '../model/errors.ts';
 import { visibleText } from '../model/visible-text.ts';
-import type { App, AppOptions } from '../server/app.ts';
+import type { App } from '../server/app.ts';
 import { toSyncError } from '../server/controls/control-request.ts';
-import type { ServeConnection } from '../server/controls/serve-connection.ts';
 import { syncTogether } from '../server/controls/sync-together.ts';
 import { logRuns } from '../server/log-runs.ts';
 import { createPings } from '../server/ping.ts';
@@ -15,14 +13,12 @@ import { computeDue, resourceTimes } from '../server/schedule/due.ts';
 import type { SyncCommand } from '../sync/plan.ts';
 import { NO_NOTES, type RunReport } from '../sync/report.ts';
 import { type CliContext, EXIT_CODES, print } from './command/context.ts';
-import { type ChosenSource, forEachSource, sourceCommand, type SourceOptions, withApp } from './command/sources.ts';
-import { findServe, summaryText, watchRun } from './command/watch-run.ts';
+import { type ChosenSource, findServe, forEachSource, sourceCommand, type SourceOptions, withApp } from './command/sources.ts';
+import { summaryText, watchRun } from './command/watch-run.ts';
+
+// `content-sync backfill` and `content-sync sync`: run in this process, or have a running `serve` do it.
 
 interface SyncOptions extends SourceOptions {
-  /** True if the resources were named on the command line: then a paused one is an error. */
-  areNamed?: boolean;
-  /** Called before this process, and not a `serve`, syncs the source. */
-  onLocalRun?: () => void;
   restart?: true;
   due?: true;
 }
@@ -43,55 +39,44 @@ export function syncCommand(context: CliContext): Command {
   );
 }
 
-function runCommand(name: SyncCommand, context: CliContext): Command {
-  return sourceCommand(name)
+function runCommand(command: SyncCommand, context: CliContext): Command {
+  return sourceCommand(command)
     .argument('[resource...]', 'Only these resources of the profile')
     .action(async (names: string[], options: SyncOptions) => {
       const synced: SyncedSource[] = [];
       await forEachSource(context, options, names, async (chosen, settings) => {
-        const onLocalRun = (): void => void synced.push({ chosen, settings });
-        const report = await syncOrDelegate(name, context, chosen, {
-          ...options,
-          areNamed: names.length > 0,
-          onLocalRun,
-        });
+        const request = { context, chosen, command, options, areNamed: names.length > 0 };
+        let report = await syncByServe(request);
+        if (report === null) {
+          synced.push({ chosen, settings });
+          report = await syncHere(request);
+        }
         printRun(context, report);
         return EXIT_CODES[report.status];
       }).finally(() => reportAlerts(context, synced));
     });
 }
 
-/** Has a running `serve` that has the source run the command; without one, this process runs it. */
-async function syncOrDelegate(
-  command: SyncCommand,
-  context: CliContext,
-  chosen: ChosenSource,
-  options: SyncOptions,
-): Promise<RunReport> {
-  // A `serve` follows its own schedule, and does not restart copies.
-  const isLocal = options.restart === true || options.due === true;
-  const serve = isLocal ? null : await findServe(context, chosen);
-  const { areNamed = false } = options;
-  const report = serve === null ? null : await syncByServe({ context, chosen, serve, command, areNamed });
-  if (report !== null) return report;
-  options.onLocalRun?.();
-  return runSource(command, context, chosen, options);
-}
-
-interface SyncByServe {
+/** One run of a command for one source. */
+interface CommandRun {
   context: CliContext;
   chosen: ChosenSource;
-  serve: ServeConnection;
   command: SyncCommand;
+  options: SyncOptions;
+  /** True if the resources were named on the command line: then a paused one is an error. */
   areNamed: boolean;
 }
 
 /**
- * Has a running `serve` sync the resources and waits for the end. Null if that process does not have the source. Throws
- * the errors of the requests, and `SyncError('interrupted')` on Ctrl-C: the syncs continue in that case.
+ * Has a running `serve` sync the resources and waits for the end. Null if none runs, or if it does not have the source.
+ * Throws the errors of the requests, and `SyncError('interrupted')` on Ctrl-C: the syncs continue in that case.
  */
-async function syncByServe({ context, chosen, serve, command, areNamed }: SyncByServe): Promise<RunReport | null> {
+async function syncByServe({ context, chosen, command, options, areNamed }: CommandRun): Promise<RunReport | null> {
   const { source, log } = chosen;
+  // A `serve` follows its own schedule, and does not restart copies.
+  const isLocal = options.restart === true || options.due === true;
+  const serve = isLocal ? null : await findServe(context, chosen);
+  if (serve === null) return null;
   const leaving = new AbortController();
   const signal = AbortSignal.any([context.signal, leaving.signal]);
   const mode = command === 'sync' ? 'incremental' : 'full';
@@ -131,26 +116,19 @@ async function syncByServe({ context, chosen, serve, command, areNamed }: SyncBy
 }
 
 /** Runs the command in this process. Closes the warehouse before the last pings, because a monitor may respond slowly. */
-async function runSource(
-  name: SyncCommand,
-  context: CliContext,
-  chosen: ChosenSource,
-  options: SyncOptions,
-): Promise<RunReport> {
+async function syncHere({ context, chosen, command, options, areNamed }: CommandRun): Promise<RunReport> {
   const { source, resources, log } = chosen;
   const pings = createPings(source.ping, log);
-  let onRetry: AppOptions['retried'];
-  const retried: typeof onRetry = (...event) => onRetry?.(...event);
+  const { begin, watcher, retried, finish } = watchRun(context, log, options.logLevel === undefined);
   try {
     return await withApp(context, { ...chosen, retried }, async (app) => {
-      const command = options.due === true ? await dueCommands(app, context, chosen) : name;
-      const due = typeof command === 'string' ? resources : resources.filter((each) => Object.hasOwn(command, each));
-      const unpaused = await unlessPaused(app, chosen, due, options.areNamed ?? false);
-      const [restart, live] = [options.restart === true, options.logLevel === undefined];
-      const { watcher, finish, ...watching } = watchRun({ context, log, app, resources: unpaused, live });
-      onRetry = watching.retried;
-      const work = (): Promise<RunReport> =>
-        app.sync({ command, resources: unpaused, restart, signal: context.signal, watcher, files: true });
+      const commands = options.due === true ? await dueCommands(app, context, chosen) : command;
+      const due = typeof commands === 'string' ? resources : resources.filter((each) => Object.hasOwn(commands, each));
+      const unpaused = await unlessPaused(app, chosen, due, areNamed);
+      begin(unpaused, app.rateLimiter);
+      const { signal } = context;
+      const request = { command: commands, resources: unpaused, signal, watcher, files: true };
+      const work = (): Promise<RunReport> => app.sync({ ...request, restart: options.restart === true });
       return (unpaused.length === 0 ? work() : pings.around(unpaused, work)).finally(finish);
     });
   } finally {
@@ -213,7 +191,7 @@ async function dueCommands(
 function printRun(context: CliContext, report: RunReport): void {
   const isWatched = context.stdout.isTTY === true || context.stderr.isTTY === true;
   if (context.json === true) print(context, report);
-  else if (isWatched) print(context, summaryText(report).trimEnd());
+  else if (isWatched) print(context, summaryText(report));
 }
 
 /** A source that this process has synced itself; a running `serve` reports what it has synced. */
