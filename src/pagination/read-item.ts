@@ -56,7 +56,7 @@ export async function readItem(source: ItemSource, key: string, lane: Lane): Pro
   if ('key' in found && found.key === key) {
     const tombstone = tombstoneOf(record.value, profile);
     if (tombstone !== null) return { isThere: false, requestedAt, stated: { ...tombstone, record } };
-    if (record.isLeftOut === true) return { isThere: false, requestedAt, leftOut: record };
+    if (record.isFilteredOut === true) return { isThere: false, requestedAt, leftOut: record };
     return { isThere: true, record, requestedAt };
   }
   throw new SyncError('item_other', `the service was asked for the record ${key} and answered with another one`, {

@@ -66,7 +66,7 @@ function withRecords(figures: RunCounters, outcome: PageOutcome): RunCounters {
     updated: figures.updated + outcome.updated,
     unchanged: figures.unchanged + outcome.unchanged,
     rejected: figures.rejected + outcome.rejected,
-    ...(outcome.forgotten === undefined ? {} : { forgotten: (figures.forgotten ?? 0) + outcome.forgotten }),
+    ...(outcome.forgotten === 0 ? {} : { forgotten: (figures.forgotten ?? 0) + outcome.forgotten }),
   };
 }
 
@@ -75,10 +75,10 @@ function note({ notes, shared, warnings, mode }: RunProgress, { conflicts, ...ou
   notes.overflowed += outcome.overflowed;
   notes.discarded += outcome.discarded;
   notes.repaired += outcome.repaired;
-  const { overwritten = [], volatile = [], cutTime } = outcome;
+  const { overwritten, volatile, cutTime } = outcome;
   const isReported = (code: Warning['code']): boolean => warnings.some((warning) => warning.code === code);
   if (volatile.length > 0 && !isReported('fields_volatile')) warnings.push(volatileWarning(volatile));
-  if (cutTime !== undefined && mode === 'full' && !isReported('times_cut')) warnings.push(cutWarning(cutTime));
+  if (cutTime !== null && mode === 'full' && !isReported('times_cut')) warnings.push(cutWarning(cutTime));
   notes.older_copies += conflicts.older + overwritten.length;
   shared.count += conflicts.undecided;
   shared.example ??= conflicts.example;

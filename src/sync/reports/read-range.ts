@@ -245,7 +245,7 @@ export function newTask(range: ReportRange): RangeTask {
 export function distinctRecords(records: readonly SourceRecord[], { id }: ResourceProfile): SourceRecord[] {
   const byKey = new Map<unknown, SourceRecord>();
   for (const record of records) {
-    const found = record.aside === undefined ? recordKey(record.value, id) : { reject: null };
+    const found = record.rejection === undefined ? recordKey(record.value, id) : { reject: null };
     byKey.set('key' in found ? found.key : record, record);
   }
   return [...byKey.values()];
@@ -262,7 +262,7 @@ export function refuseOutside(
   reading: DayReading,
 ): void {
   const days = records
-    .filter(({ aside }) => aside === undefined)
+    .filter(({ rejection }) => rejection === undefined)
     .map(({ value }) => dayOf(fieldAt(value, windows.field), reading));
   const outside = days.filter((day) => day === null || day < from || day >= to);
   if (outside.length === 0) return;
