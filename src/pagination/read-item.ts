@@ -1,4 +1,3 @@
-// Fetches one record by its key.
 import { fillTemplate, parsePlace, variablesIn } from '../config/profile/basic-fields.ts';
 import type { GoneRule } from '../config/profile/delete-fields.ts';
 import type { ResourceProfile } from '../config/profile/profile.ts';
@@ -12,6 +11,8 @@ import { isObject, prepareRecord, withField } from '../rows/records/as-record.ts
 import { recordKey } from '../rows/records/record-key.ts';
 import { selectRecord } from '../rows/records/select-records.ts';
 import { type BuiltRequest, type ListingTarget, singleRequest } from './page-styles/listing-request.ts';
+
+// Fetches one record by its key.
 
 /** The parts by which single records of a resource are read. */
 export interface ItemSource {
@@ -56,7 +57,7 @@ export async function readItem(source: ItemSource, key: string, lane: Lane): Pro
   if ('key' in found && found.key === key) {
     const tombstone = tombstoneOf(record.value, profile);
     if (tombstone !== null) return { isThere: false, requestedAt, stated: { ...tombstone, record } };
-    if (record.isLeftOut === true) return { isThere: false, requestedAt, leftOut: record };
+    if (record.isFilteredOut === true) return { isThere: false, requestedAt, leftOut: record };
     return { isThere: true, record, requestedAt };
   }
   throw new SyncError('item_missing', `the service was asked for the record ${key} and answered with another one`, {

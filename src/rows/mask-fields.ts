@@ -36,13 +36,13 @@ export function fieldMask(
   const hash: Hash = (text) => createHmac('sha256', key).update(text).digest('hex').slice(0, HASH_DIGITS);
   return (record) => {
     const { value, bytes } = record;
-    const isWhole = record.aside === undefined && isObject(value);
+    const isWhole = record.rejection === undefined && isObject(value);
     if (isWhole && limitRejection(value, 0) !== null) {
       // The fields in it cannot be found: it is rejected by what its value shows, without its text.
       return { ...record, bytes: encoded({ left_out: hash(bytes.toString()) }) };
     }
     const masked = isWhole ? maskedAt(value, root, hash) : hashed(parseJson(bytes.toString()), hash, 0);
-    return { ...record, value: record.aside === undefined ? masked : null, bytes: encoded(masked), asSent: bytes };
+    return { ...record, value: record.rejection === undefined ? masked : null, bytes: encoded(masked), asSent: bytes };
   };
 }
 

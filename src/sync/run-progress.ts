@@ -1,4 +1,3 @@
-// Counters and warnings of one resource during a run.
 import { NO_COUNTERS, type RunCounters, type RunStart } from '../database/state/runs.ts';
 import { countsOf, type RequestMeter } from '../http/client.ts';
 import type { PageOutcome } from '../load/page-loader.ts';
@@ -6,6 +5,8 @@ import type { ScanMode } from '../model/vocabulary.ts';
 import { ColumnValues } from './column-warnings.ts';
 import { NO_NOTES, type RunNotes, type RunWatcher, type Warning } from './report.ts';
 import type { ResourceContext } from './resource-context.ts';
+
+// Counters and warnings of one resource during a run.
 
 /** Counts of a resource's part of a run so far. */
 export interface RunProgress {
@@ -65,7 +66,7 @@ function withRecords(figures: RunCounters, outcome: PageOutcome): RunCounters {
     updated: figures.updated + outcome.updated,
     unchanged: figures.unchanged + outcome.unchanged,
     rejected: figures.rejected + outcome.rejected,
-    ...(outcome.forgotten === undefined ? {} : { forgotten: (figures.forgotten ?? 0) + outcome.forgotten }),
+    ...(outcome.forgotten === 0 ? {} : { forgotten: (figures.forgotten ?? 0) + outcome.forgotten }),
   };
 }
 
@@ -74,10 +75,10 @@ function note({ notes, shared, warnings, mode }: RunProgress, { conflicts, ...ou
   notes.overflowed += outcome.overflowed;
   notes.discarded += outcome.discarded;
   notes.repaired += outcome.repaired;
-  const { overwritten = [], volatile = [], cutTime } = outcome;
+  const { overwritten, volatile, cutTime } = outcome;
   const isReported = (code: Warning['code']): boolean => warnings.some((warning) => warning.code === code);
   if (volatile.length > 0 && !isReported('fields_volatile')) warnings.push(volatileWarning(volatile));
-  if (cutTime !== undefined && mode === 'full' && !isReported('times_cut')) warnings.push(cutWarning(cutTime));
+  if (cutTime !== null && mode === 'full' && !isReported('times_cut')) warnings.push(cutWarning(cutTime));
   notes.older_copies += conflicts.older + overwritten.length;
   shared.count += conflicts.undecided;
   shared.example ??= conflicts.example;

@@ -1,7 +1,7 @@
 // Names of columns and tables from source fields, and their paths.
 import { keysOfPath } from '../../model/body-path.ts';
-import { RESERVED_NAMES } from '../../model/reserved-names.ts';
 import type { SourcePath } from '../../model/table.ts';
+import { RESERVED_NAMES } from '../../model/vocabulary.ts';
 import { textHash } from '../records/record-key.ts';
 
 /** Where Postgres cuts names off. */

@@ -107,14 +107,14 @@ export function prepareRecord(sent: SourceRecord, rules: RecordRules): SourceRec
 
 function applyRules(sent: SourceRecord, rules: RecordRules): SourceRecord {
   const { unwrap = [], filter = [], partition = null } = rules;
-  if (sent.aside !== undefined || (unwrap.length === 0 && filter.length === 0 && partition === null)) return sent;
+  if (sent.rejection !== undefined || (unwrap.length === 0 && filter.length === 0 && partition === null)) return sent;
   const record = partition === null ? sent : withField(sent, partition.field, partition.value);
   const value = unwrapped(record.value, unwrap);
   if (partition !== null && !isOfPartition(partition, value)) {
     const detail = `${partition.field} is not that of the listing in which the record is`;
-    return { ...record, value: null, aside: { reason: 'partition_other', detail } };
+    return { ...record, value: null, rejection: { reason: 'partition_other', detail } };
   }
-  return meets(value, filter) ? { ...record, value } : { ...record, value, isLeftOut: true };
+  return meets(value, filter) ? { ...record, value } : { ...record, value, isFilteredOut: true };
 }
 
 function isOfPartition({ field, value }: NonNullable<RecordRules['partition']>, record: JsonValue): boolean {
@@ -130,8 +130,8 @@ export function storedValue(body: string, { unwrap = [], mask = null }: RecordRu
 
 /** Returns the records that the profile's filter does not exclude. */
 export function recordsPassingFilter(records: readonly SourceRecord[]): readonly SourceRecord[] {
-  return records.some(({ isLeftOut }) => isLeftOut === true)
-    ? records.filter(({ isLeftOut }) => isLeftOut !== true)
+  return records.some(({ isFilteredOut }) => isFilteredOut === true)
+    ? records.filter(({ isFilteredOut }) => isFilteredOut !== true)
     : records;
 }
 

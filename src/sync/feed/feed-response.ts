@@ -174,7 +174,7 @@ export function changesIn(entries: readonly SourceRecord[], feed: ChangeFeed, pr
     if (!isAboutResource(entry.value, feed)) continue;
     // The record is selected from the entry as it was sent.
     const change = toChange({ ...entry, sent: sent.value }, feed, profile);
-    const isLeftOut = 'record' in change && change.record.isLeftOut === true;
+    const isLeftOut = 'record' in change && change.record.isFilteredOut === true;
     const keyed = 'record' in change && feed.id === null ? change.record : entry;
     const found = recordKey(keyed.value, feed.id ?? profile.id);
     if ('key' in found) {

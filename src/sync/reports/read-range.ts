@@ -1,4 +1,3 @@
-// Requests ranges of report windows, prefetches the next ones, and checks the days and totals of responses.
 import { listingScan } from '../../checks/listing-scan.ts';
 import type { ReportWindows } from '../../config/profile/incremental.ts';
 import type { ResourceProfile } from '../../config/profile/profile.ts';
@@ -11,17 +10,9 @@ import { isExact } from '../../rows/json/parse-json.ts';
 import { fieldAt } from '../../rows/records/as-record.ts';
 import { recordKey } from '../../rows/records/record-key.ts';
 import type { ResourceContext } from '../resource-context.ts';
-import {
-  addDays,
-  type Day,
-  DAY_MS,
-  dayOf,
-  type DayReading,
-  nextRange,
-  rangeQuery,
-  type ReportRange,
-  type ReportWindow,
-} from './report-windows.ts';
+import { addDays, type Day, DAY_MS, dayOf, type DayReading, nextRange, rangeQuery, type ReportRange, type ReportWindow } from './report-windows.ts';
+
+// Requests ranges of report windows, prefetches the next ones, and checks the days and totals of responses.
 
 /** The pages of a range, which are committed as one. */
 export interface JoinedPage extends Page {
@@ -243,7 +234,7 @@ export function newTask(range: ReportRange): RangeTask {
 export function distinctRecords(records: readonly SourceRecord[], { id }: ResourceProfile): SourceRecord[] {
   const byKey = new Map<unknown, SourceRecord>();
   for (const record of records) {
-    const found = record.aside === undefined ? recordKey(record.value, id) : { reject: null };
+    const found = record.rejection === undefined ? recordKey(record.value, id) : { reject: null };
     byKey.set('key' in found ? found.key : record, record);
   }
   return [...byKey.values()];
@@ -260,7 +251,7 @@ export function refuseOutside(
   reading: DayReading,
 ): void {
   const days = records
-    .filter(({ aside }) => aside === undefined)
+    .filter(({ rejection }) => rejection === undefined)
     .map(({ value }) => dayOf(fieldAt(value, windows.field), reading));
   const outside = days.filter((day) => day === null || day < from || day >= to);
   if (outside.length === 0) return;

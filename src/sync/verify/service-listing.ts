@@ -70,11 +70,11 @@ export async function readListing<T>(
     for await (const page of await pagesToVerify(context, former, formerEndedAt)) {
       try {
         const { records, forgotten } = dropForgotten(page.records, profile, owned.forgotten);
-        const { keyed, rejects, leftOut } = keyRecords(records, profile);
+        const { keyed, rejects, filteredOut } = keyRecords(records, profile);
         for (const [key, record] of readPage(keyed, rejects.length)) listing.seen.set(key, record);
         // Each of several listings has a total of its own.
         if (isOneListing) listing.total = page.total ?? listing.total;
-        withoutKey += forgotten + rejects.length + leftOut.length;
+        withoutKey += forgotten + rejects.length + filteredOut.length;
         if (page.end !== null) {
           end = page.end;
           const { verdict } = concludeScan(context, page, end, { former });
