@@ -12,7 +12,7 @@ import { waitAtMost, WakeableSleep } from '../../model/waiting.ts';
 import { parseJson } from '../../rows/json/parse-json.ts';
 import { canonicalHash } from '../../rows/records/record-key.ts';
 import type { AnswerLimits } from './answer-limits.ts';
-import { BudgetStore, type SharedBudget, storeBudget } from './budget-store.ts';
+import { BudgetStore, type SharedBudget } from './budget-store.ts';
 import {
   allowedRate,
   type Budget,
@@ -173,7 +173,7 @@ class BudgetRateLimiter implements RateLimiter {
   }
 
   state(): string {
-    return storeBudget(this.#store.budget, this.#store.now(), this.#clock.now());
+    return this.#store.text();
   }
 
   async forgetWaits(): Promise<void> {
