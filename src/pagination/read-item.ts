@@ -1,4 +1,5 @@
-// Fetches one record by its key.
+// Fetches one record by its key, such as `/v1/content/17`: after a webhook, and to verify that a record is really
+// deleted.
 import { fillTemplate, parsePlace, variablesIn } from '../config/profile/basic-fields.ts';
 import type { GoneRule } from '../config/profile/delete-fields.ts';
 import type { ResourceProfile } from '../config/profile/profile.ts';

@@ -1,4 +1,5 @@
-// Scans a resource with several listings (partitions), such as the comments of each post, as one scan.
+// Scans a resource that has several listings (partitions) as one scan. Example: a service lists comments only by post,
+// at `/posts/{id}/comments`, so there is one listing per post.
 import { hash } from 'node:crypto';
 import type { PartitionProfile } from '../config/profile/request-fields.ts';
 import { SyncError } from '../model/errors.ts';

@@ -1,11 +1,11 @@
+// Stores the budget of a rate limit: in memory with a text that survives a restart, or in a database row that several
+// processes share, so that all of them together stay within the limits of the service.
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import type { Clock } from '../../model/clock.ts';
 import { LONGEST_WAIT_MS } from './answer-limits.ts';
 import { type Budget, type BudgetOptions, newBudget, type OpenRequest } from './budget.ts';
 import { newRateEstimate, type Quota } from './quota.ts';
-
-/** Stores a rate-limit budget: in memory with a text that survives a restart, or in a database row shared by processes. */
 
 interface SharedRow {
   /** Null if nothing was stored yet. */

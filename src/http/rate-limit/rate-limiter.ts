@@ -1,4 +1,6 @@
-/** The rate limiter starts requests by the priority of their lane, within the slots and the budget. */
+// The rate limiter of one origin and credential. Every request of the client waits here until the budget allows it;
+// requests of a webhook start before those of a backfill (lanes). Without it, parallel syncs would exceed the limit of
+// the service.
 import type { Kysely } from 'kysely';
 import { type RateDialect, rateDialectSchema } from '../../config/profile/rate-dialect.ts';
 import type { SourceSettings } from '../../config/settings.ts';

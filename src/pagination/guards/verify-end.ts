@@ -1,7 +1,8 @@
 // Verifies that a listing really ends at its last page, and that its pages are numbered as the profile says.
 //
 // The end of a listing is often only the lack of something: no next link, or a refused page. A wrong profile looks the
-// same. Example: `page.next_cursor` names a field that the service does not have. Then the first page looks like the last.
+// same. Example: `page.next_cursor` names a field that the service does not have. Then the first page looks like the
+// last.
 import { declaredEnd } from '../../config/profile/page-style.ts';
 import type { AnswerRule } from '../../config/profile/request-fields.ts';
 import { SyncError } from '../../model/errors.ts';

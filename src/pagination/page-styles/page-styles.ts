@@ -1,4 +1,5 @@
-// The page styles of profiles (cursor, page, offset, link, ...): how a response leads to the next request.
+// The page styles of profiles (cursor, page, offset, link, ...): how a response leads to the request for the next
+// page, and what shows that there is none.
 import type { PageProfile } from '../../config/profile/page-style.ts';
 import { shortenText } from '../../http/body/read-body.ts';
 import { ConfigError } from '../../model/errors.ts';
