@@ -12,7 +12,8 @@ import { recordKey } from '../rows/records/record-key.ts';
 import { selectRecord } from '../rows/records/select-records.ts';
 import { type BuiltRequest, type ListingTarget, singleRequest } from './page-styles/listing-request.ts';
 
-// Fetches one record by its key.
+// Fetches one record by its key, such as `/v1/content/17`: after a webhook, and to verify that a record is really
+// deleted.
 
 /** The parts by which single records of a resource are read. */
 export interface ItemSource {

@@ -1,4 +1,5 @@
-/** Creates the credential of a source for each auth scheme, and sends requests for tokens within the rate limits. */
+// Creates the credential of a source by the auth scheme of its profile (API key, OAuth, JWT, session, ...), and sends
+// the requests for tokens that some schemes need, within the rate limits.
 import {
   type AuthSettings,
   matchSecrets,

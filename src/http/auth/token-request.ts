@@ -1,4 +1,5 @@
-/** Requests a token: by an OAuth grant (`requestToken`), or by the login of a session (`logIn`). */
+// Requests a token from the service: by an OAuth grant (`requestToken`), or by logging in with user and password for a
+// session (`logIn`).
 import {
   allowInsecureRequests,
   type ClientAuth,

@@ -1,4 +1,6 @@
-/** The outcome table: what an answer or a failure means for its request (ok, retry, limited, reauth, skip, stop). */
+// The outcome table: what an answer or a failure means for its request (ok, retry, limited, reauth, skip, stop). The
+// first row that fits decides; the rows of the profile (`outcomes`) come before the built-in ones. Example: 503 with
+// Retry-After is `limited`, so the rate limiter waits; 503 without it is `retry`.
 import type { AnswerConditions, AnswerRule, OutcomeRule } from '../../config/profile/request-fields.ts';
 import type { JsonObject, JsonValue } from '../../model/json.ts';
 import type { Outcome } from '../../model/vocabulary.ts';

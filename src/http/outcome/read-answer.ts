@@ -1,3 +1,5 @@
+// Decodes and parses the body of an answer, before the outcome table decides. Invalid text or JSON is an error, never
+// a guess; a body that would take too much memory once it is parsed is refused.
 import { TextDecoder } from 'node:util';
 import type { Profile } from '../../config/profile/profile.ts';
 import { SyncError } from '../../model/errors.ts';
@@ -16,8 +18,6 @@ import { fieldAt, isObject } from '../../rows/records/as-record.ts';
 import type { MemoryReservation } from '../body/answer-memory.ts';
 import type { WireAnswer } from '../exchange.ts';
 import type { ReceivedResponse } from './outcome-table.ts';
-
-/** Decodes and parses the body of an answer within limits, before the outcome table decides (`interpret`). */
 
 /** Created once, because that takes longer than to decode a small page. Fatal: invalid bytes are an error. */
 const utf8 = new TextDecoder('utf-8', { fatal: true });

@@ -1,4 +1,6 @@
-/** The rate limiter starts requests by the priority of their lane, within the slots and the budget. */
+// The rate limiter of one origin and credential. Every request of the client waits here until the budget allows it;
+// requests of a webhook start before those of a backfill (lanes). Without it, parallel syncs would exceed the limit of
+// the service.
 import type { Kysely } from 'kysely';
 import { type RateDialect, rateDialectSchema } from '../../config/profile/rate-dialect.ts';
 import type { SourceSettings } from '../../config/settings.ts';
@@ -12,7 +14,7 @@ import { waitAtMost, WakeableSleep } from '../../model/waiting.ts';
 import { parseJson } from '../../rows/json/parse-json.ts';
 import { canonicalHash } from '../../rows/records/record-key.ts';
 import type { AnswerLimits } from './answer-limits.ts';
-import { BudgetStore, type SharedBudget, storeBudget } from './budget-store.ts';
+import { BudgetStore, type SharedBudget } from './budget-store.ts';
 import {
   allowedRate,
   type Budget,
@@ -173,7 +175,7 @@ class BudgetRateLimiter implements RateLimiter {
   }
 
   state(): string {
-    return storeBudget(this.#store.budget, this.#store.now(), this.#clock.now());
+    return this.#store.text();
   }
 
   async forgetWaits(): Promise<void> {

@@ -88,8 +88,7 @@ export function pageRequester(options: RequestOptions, parts: RequestParts, firs
     const skips = refusal ?? (isFirst ? tooLarge : pastLast);
     try {
       const request = requestAt(parts, position);
-      const how = { lane, meter, signal, skips, isGone, reservation, whenFull };
-      const answer = await client.get({ ...request, ...how });
+      const answer = await client.get({ ...request, lane, meter, signal, skips, isGone, reservation, whenFull });
       if (answer.outcome === 'ok') return answer;
       if (isNothing) return { ...answer, outcome: 'ok' };
       if (answer.code === 'declared' && skips === tooLarge) throw pageError(TOO_LARGE, position);
