@@ -37,8 +37,6 @@ export interface SourceWork {
   wake(): void;
   /** Forgets that the service has refused a credential or a record, with `now` also waits that it has stated. */
   retry(now: boolean): Promise<void>;
-  /** Called when resources have been paused or resumed. */
-  pausesChanged(): Promise<void>;
 }
 
 export interface OpenSource {
@@ -124,12 +122,6 @@ export class SourceSupervisor {
   async retry(resources: readonly string[], now: boolean): Promise<void> {
     await this.work.retry(now);
     this.#scheduler?.retry(resources);
-  }
-
-  /** Called when resources have been paused or resumed. */
-  async pausesChanged(): Promise<void> {
-    await this.work.pausesChanged();
-    this.#scheduler?.wake();
   }
 
   /** Sets whether this process leads the source from now on: only the leader runs what is due. */

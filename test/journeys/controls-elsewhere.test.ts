@@ -24,7 +24,7 @@ it.skipIf(POSTGRES.missing !== null)(
     const status = (): Promise<unknown> => stage.column("SELECT status FROM _sync_runs WHERE resource = 'content'");
     await until('stopped', async () => JSON.stringify(await status()) === '["interrupted"]' || status());
     stage.sandbox.setRate({ rate: 500, burst: 500 });
-    expect(resourceIn(await serving.status(), 'content').paused?.by).toContain('(database)');
+    expect(resourceIn(await serving.status(), 'content').paused?.by).toContain('(command)');
     expect(await run('sync', 'content')).toMatchObject({ code: 1, stderr: expect.stringContaining('"code":"paused"') });
     expect(await run('resume')).toMatchObject({ code: 0, stderr: '' });
     await stage.fresh(serving);

@@ -135,11 +135,6 @@ export class ClusterWork {
   /** Lets a source be requested again after refusals. `now` also drops waits that the service requested, for all processes. */
   async retry(name: string, now: boolean): Promise<void> {
     await this.use(name, (app) => app.retry(now)).catch(() => undefined);
-    this.retryDeliveries(name);
-  }
-
-  /** Retries deferred deliveries that this process has not processed. */
-  retryDeliveries(name: string): void {
     this.#drains.get(name)?.retry();
   }
 

@@ -1,4 +1,4 @@
-// Requests to a running `serve` (sync, pause, resume, retry), their answers, and how both are written as JSON.
+// Requests to a running `serve` (sync, retry), their answers, and how both are written as JSON.
 import { z } from 'zod';
 import { messageOf, SyncError } from '../../model/errors.ts';
 import type { RunReport } from '../../sync/report.ts';
@@ -10,8 +10,6 @@ const now = z.literal(true).optional().meta({ description: 'Forget a wait that t
 /** A request to a running process, from the command line. */
 export const controlRequestSchema = z.discriminatedUnion('action', [
   z.strictObject({ action: z.literal('sync'), source, resource, mode: z.enum(['incremental', 'full']) }),
-  z.strictObject({ action: z.literal('pause'), source, resource }),
-  z.strictObject({ action: z.literal('resume'), source, resource }),
   z.strictObject({ action: z.literal('retry'), source, resource, now }),
 ]);
 

@@ -1,9 +1,9 @@
-// Carries out control requests (sync, pause, resume, retry) in a running `serve`.
+// Carries out control requests (sync, retry) in a running `serve`.
 import type { Logger } from 'pino';
 import type { SourceSettings } from '../../config/settings.ts';
 import { openWarehouse } from '../../database/databases.ts';
 import { lastRun } from '../../database/state/runs.ts';
-import { type Pause, pauseResources, readPauses, resumeResources } from '../../database/state/server-state.ts';
+import { type Pause, readPauses } from '../../database/state/server-state.ts';
 import type { Warehouse } from '../../database/warehouse.ts';
 import type { Clock } from '../../model/clock.ts';
 import { SyncError } from '../../model/errors.ts';
@@ -20,7 +20,6 @@ import {
   type ControlResult,
   done,
   failed,
-  originText,
   refused,
 } from './control-request.ts';
 import { hurryDeliveries } from './replay-deliveries.ts';
@@ -58,19 +57,18 @@ async function begin(options: ControlsOptions, request: ControlRequest, origin: 
   }
   const { source } = supervisor;
   // Only the leader can do these. A request from the database was already passed on to the leader.
-  const { action, resource } = request;
-  const needsLeader = action === 'sync' || action === 'retry';
-  if (needsLeader && !supervisor.isLeader && origin.via !== 'database') {
+  if (!supervisor.isLeader && origin.via !== 'database') {
     const elsewhere = forwardToLeader(source.warehouse, options.clock);
     if (elsewhere !== null) return elsewhere(request, origin);
   }
+  const { resource } = request;
   const resources = chooseResources(source, resource);
   const warehouse = await openWarehouse(source.warehouse, options.clock);
   try {
     const what = resource === undefined ? source.name : `${source.name} ${resource}`;
     const parts: ControlParts = { supervisor, warehouse, clock: options.clock, resources, what };
     if (request.action === 'sync') return await beginSync(parts, request.mode);
-    return { answer: await carryOut(parts, request, origin), report: null };
+    return { answer: await retry(parts, request.now === true), report: null };
   } finally {
     await warehouse.close();
   }
@@ -94,33 +92,6 @@ function chooseResources({ name, resources }: SourceSettings, resource: string |
     recovery: 'skip',
     hint: `it has ${resources.join(', ')}`,
   });
-}
-
-/** Throws what the warehouse throws. */
-async function carryOut(
-  parts: ControlParts,
-  request: Exclude<ControlRequest, { action: 'sync' }>,
-  origin: ControlOrigin,
-): Promise<ControlAnswer> {
-  const { supervisor, warehouse, clock, resources, what } = parts;
-  const { own } = warehouse;
-  switch (request.action) {
-    case 'pause':
-      await warehouse.apply(pauseResources(own, resources, { at: clock.now(), by: originText(origin) }));
-      await supervisor.pausesChanged();
-      return done(`${what}: paused; webhooks are stored, and processed when it is resumed`);
-    case 'resume': {
-      const pauses = await readPauses(own);
-      const paused = resources.filter((resource) => pauses.has(resource));
-      if (paused.length === 0) return done(`${what}: nothing of it was paused`);
-      await warehouse.apply(resumeResources(own, paused));
-      await supervisor.pausesChanged();
-      supervisor.work.wake();
-      return done(`${what}: resumed (${paused.join(', ')})`);
-    }
-    default:
-      return retry(parts, request.now === true);
-  }
 }
 
 /** The answer if one of the resources is paused, else null. */

@@ -3,12 +3,11 @@ import { type Context, Hono } from 'hono';
 import { compress } from 'hono/compress';
 import { type Control, type ControlAnswer, controlBodySchema, failed, refused } from '../controls/control-request.ts';
 import { renderStatusPage } from '../page/overview.ts';
-import { parsePagePath } from '../page/page-frame.ts';
 import { renderRefusedPage, renderSourcePage } from '../page/source-page.ts';
 import { attentionOf, headlineOf } from '../status/attention.ts';
 import type { Readiness } from '../status/collect.ts';
 import type { StatusSnapshot } from '../status/snapshot.ts';
-import type { DetailsQuery, SourceDetails } from '../status/source-details.ts';
+import type { SourceDetails } from '../status/source-details.ts';
 import { type AccessCheck, CHALLENGE, type PageAccess } from './page-access.ts';
 import { jsonResponse, textResponse } from './responses.ts';
 
@@ -25,7 +24,7 @@ export interface WorkerPagesOptions {
 
 export interface PagesOptions extends WorkerPagesOptions {
   snapshot: () => Promise<StatusSnapshot>;
-  details: (query: DetailsQuery) => Promise<SourceDetails | null>;
+  details: (source: string) => Promise<SourceDetails | null>;
   control: Control;
 }
 
@@ -62,9 +61,7 @@ export function createPages(options: PagesOptions): Pages {
   const app = createApp(options);
   const guarded = guardBy(options.access);
   app.get('/', guarded(sourcePage(options)));
-  // An invalid path is answered alike to everybody.
-  app.get('/sources/*', async ({ req }, next) => (parsePagePath(req.path) === null ? noSuchPage() : await next()));
-  app.get('/sources/*', guarded(sourcePage(options)));
+  app.get('/sources/:source', guarded(sourcePage(options)));
   app.get('/status.json', guarded(statusJson(options)));
   app.post(CONTROL_PATH, async ({ env }) =>
     env.readCommand === undefined ? noSuchPage() : answerCommand(options.control, await env.readCommand()),
@@ -132,7 +129,7 @@ function askForPassword(): Response {
 function sourcePage(options: PagesOptions): PageHandler {
   return async ({ req }) => {
     const nonce = randomBytes(18).toString('base64');
-    const page = await renderPage(options, req.path, nonce);
+    const page = await renderPage(options, req.param('source') ?? null, nonce);
     if (page === null) return noSuchPage();
     // The only image is the icon of the tab.
     const scripts = `script-src 'nonce-${nonce}'; connect-src 'self'; img-src data:; form-action 'none'`;
@@ -145,22 +142,14 @@ function sourcePage(options: PagesOptions): PageHandler {
   };
 }
 
-/** Null if there is no such source, resource or run. */
-async function renderPage(options: PagesOptions, address: string, nonce: string): Promise<string | null> {
-  const path = parsePagePath(address);
-  if (path === null) return null;
+/** Renders the page of a source, or the overview for null. Returns null if there is no such source. */
+async function renderPage(options: PagesOptions, name: string | null, nonce: string): Promise<string | null> {
   const snapshot = await options.snapshot();
-  if (path.page === 'overview') return renderStatusPage(snapshot, nonce);
-  const { source: name } = path;
-  if (snapshot.refused.some(({ source }) => source === name)) {
-    return path.page === 'source' ? renderRefusedPage(snapshot, name, nonce) : null;
-  }
-  const source = snapshot.sources.find((one) => one.source === name);
-  const resource = path.page === 'resource' ? path.resource : null;
-  const status = source?.resources.find((one) => one.resource === resource);
-  if (source === undefined || (resource !== null && status === undefined)) return null;
-  const details = await options.details({ source: name, resource });
-  return details && renderSourcePage(snapshot, source, status ?? null, details, nonce);
+  if (name === null) return renderStatusPage(snapshot, nonce);
+  if (snapshot.refused.some(({ source }) => source === name)) return renderRefusedPage(snapshot, name, nonce);
+  const status = snapshot.sources.find(({ source }) => source === name);
+  const details = status && (await options.details(name));
+  return details ? renderSourcePage(snapshot, status, details, nonce) : null;
 }
 
 function statusJson({ snapshot }: PagesOptions): PageHandler {

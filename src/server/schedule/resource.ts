@@ -37,6 +37,8 @@ export interface ScheduleState {
 const MIN_PAUSE_MS = 1_000;
 /** The clock may be set, and another process may change the stored state. */
 const MAX_PAUSE_MS = 60_000;
+/** How soon a paused resource continues after it was resumed. */
+const PAUSED_CHECK_MS = 2_000;
 /** After a run that was deferred or interrupted; its checkpoint says when it may resume. */
 const DEFERRED_PAUSE_MS = 60_000;
 
@@ -190,7 +192,7 @@ export class ResourceSchedule {
   #pauseMs(): number {
     const { clock } = this.#parts;
     const { nextAt } = this.#due;
-    if (this.#isPaused) return MAX_PAUSE_MS;
+    if (this.#isPaused) return PAUSED_CHECK_MS;
     const waitMs = Math.max((nextAt ?? Infinity) - clock.now(), this.#notBefore - clock.monotonic(), 1);
     return Math.min(waitMs, MAX_PAUSE_MS);
   }

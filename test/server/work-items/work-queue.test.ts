@@ -178,7 +178,7 @@ describe.skipIf(POSTGRES.missing !== null)('the queue of work', () => {
   it('begins no item that has waited for longer than anyone waits for its result', async () => {
     const address = await preparedPostgres();
     const queue = opened(address);
-    const request = { action: 'pause', source: 'blog' } as const;
+    const request = { action: 'retry', source: 'blog' } as const;
     await queue.put({ kind: 'control', source: 'blog', id: 'old', request, by: null });
     await asOtherClient(address, (client) =>
       client.query("UPDATE content_sync_boss.job SET keep_until = now() - interval '1 s'"),
