@@ -81,7 +81,7 @@ async function retry(
   { now }: ControlOptions,
 ): Promise<string[]> {
   const { name: source } = chosen.source;
-  const serve = await findServe(context, chosen);
+  const serve = await findServe(chosen);
   const targets = names.length === 0 ? [{ source }] : chosen.resources.map((resource) => ({ source, resource }));
   const messages: string[] = [];
   for (const target of targets) {

@@ -70,7 +70,7 @@ async function syncOrDelegate(
 ): Promise<RunReport> {
   // A `serve` follows its own schedule, and does not restart copies.
   const isLocal = options.restart === true || options.due === true;
-  const serve = isLocal ? null : await findServe(context, chosen);
+  const serve = isLocal ? null : await findServe(chosen);
   const { areNamed = false } = options;
   const report = serve === null ? null : await syncByServe({ context, chosen, serve, command, areNamed });
   if (report !== null) return report;
@@ -102,7 +102,6 @@ async function syncByServe({ context, chosen, serve, command, areNamed }: SyncBy
       if (report === null) throw toSyncError(answer);
       log.info({ resource }, `requested from the running serve: ${answer.message}`);
       if (context.stderr.isTTY === true) context.stderr.write(`${visibleText(`${resource}: ${answer.message}`)}\n`);
-      // A request through the database may be refused after it was accepted.
       const ended = await report;
       for (const each of ended.resources) logRuns(log, context.clock, 'info').ended(each, NO_NOTES, null);
       return ended;

@@ -104,9 +104,13 @@ export class SourceSupervisor {
     return work(this.#open.warehouse);
   };
 
-  /** Runs what is due; null while this process does not lead the source. */
-  get scheduler(): Scheduler | null {
-    return this.#scheduler;
+  /** Starts a scan that need not be due; null while the source is not open. */
+  get scanNow(): Scheduler['scanNow'] | null {
+    const open = this.#open;
+    if (this.#scheduler !== null) return this.#scheduler.scanNow;
+    if (open === null || this.#isLeader) return null;
+    // Another process leads the source, and runs what is due: a requested scan takes the same queue.
+    return (resource, command) => open.scan(resource, command, this.#stopping.signal, { is: 'asked' });
   }
 
   get isLeader(): boolean {

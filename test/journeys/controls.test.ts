@@ -136,7 +136,6 @@ describe.for(EITHER)('a serve on $name that is told what to do', { timeout: 120_
     expect(await stage.run('retry', 'images')).toMatchObject({ code: 0, stderr: '' });
     const actions = controlsIn(serving).map(({ control }) => control.action);
     for (const action of ['sync', 'retry']) expect(actions).toContain(action);
-    for (const { via, by } of controlsIn(serving))
-      expect({ via, by }).toMatchObject({ via: 'command', by: expect.stringMatching(/pid \d+/) });
+    for (const { by } of controlsIn(serving)) expect(by).toMatch(/pid \d+/);
   });
 });

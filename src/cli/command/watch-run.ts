@@ -1,8 +1,7 @@
 // Shows the progress and the result of a run on a terminal or in the log, and finds a running `serve`.
 import { existsSync } from 'node:fs';
-import { hostname, userInfo } from 'node:os';
+import { userInfo } from 'node:os';
 import type { Logger } from 'pino';
-import { sharedDatabase } from '../../database/databases.ts';
 import { retryText } from '../../http/client.ts';
 import { visibleText } from '../../model/visible-text.ts';
 import { countText, durationText } from '../../observe/figures.ts';
@@ -130,19 +129,12 @@ function formatAdvice({ error, rejected, warnings }: ResourceReport): string[] {
   ];
 }
 
-/** The `serve` that keeps a source fresh; null if none runs. Throws `SyncError('control_denied')`. */
-export async function findServe(
-  { clock }: CliContext,
-  { control, source }: ChosenSource,
-): Promise<ServeConnection | null> {
-  const hasSocket = control !== null && existsSync(control);
-  if (!hasSocket && sharedDatabase(source.warehouse) === null) return null;
+/** The `serve` on this machine that keeps a source fresh; null if none runs. Throws `SyncError('control_denied')`. */
+export async function findServe({ control }: ChosenSource): Promise<ServeConnection | null> {
+  if (control === null || !existsSync(control)) return null;
   // Loaded only if a `serve` may run.
-  const { findLeader, findSocket } = await import('../../server/controls/serve-connection.ts');
-  const by = caller();
-  const socket = hasSocket ? await findSocket(control, by) : null;
-  // A `serve` on another machine is reached through the database.
-  return socket ?? findLeader({ warehouse: source.warehouse, clock, by: `${by} on ${hostname()}` });
+  const { findSocket } = await import('../../server/controls/serve-connection.ts');
+  return findSocket(control, caller());
 }
 
 /** The user and the process of this command, for the audit log of the `serve` that it controls. */

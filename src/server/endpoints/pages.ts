@@ -1,7 +1,7 @@
+// The HTTP endpoints that show what `serve` does: status page, /status.json, /metrics and /readyz.
 import { randomBytes } from 'node:crypto';
 import { type Context, Hono } from 'hono';
 import { compress } from 'hono/compress';
-import { type Control, type ControlAnswer, controlBodySchema, failed, refused } from '../controls/control-request.ts';
 import { renderStatusPage } from '../page/overview.ts';
 import { renderRefusedPage, renderSourcePage } from '../page/source-page.ts';
 import { attentionOf, headlineOf } from '../status/attention.ts';
@@ -10,8 +10,6 @@ import type { StatusSnapshot } from '../status/snapshot.ts';
 import type { SourceDetails } from '../status/source-details.ts';
 import { type AccessCheck, CHALLENGE, type PageAccess } from './page-access.ts';
 import { jsonResponse, textResponse } from './responses.ts';
-
-// The HTTP endpoints of the status page, /status.json, /metrics, /readyz and the control socket.
 
 export interface WorkerPagesOptions {
   ready: () => Promise<Readiness>;
@@ -25,24 +23,12 @@ export interface WorkerPagesOptions {
 export interface PagesOptions extends WorkerPagesOptions {
   snapshot: () => Promise<StatusSnapshot>;
   details: (source: string) => Promise<SourceDetails | null>;
-  control: Control;
-}
-
-/** What the HTTP server passes along with a request. */
-export interface PageBindings {
-  /** Reads a command; null if it is too long. Only on the control socket, whose clients may see and do everything. */
-  readCommand?: () => Promise<string | null>;
 }
 
 /** Never rejects. */
-export type Pages = (request: Request, bindings: PageBindings) => Promise<Response>;
+export type Pages = (request: Request) => Promise<Response>;
 
-interface PageEnv {
-  Bindings: PageBindings;
-}
-
-type PageContext = Context<PageEnv>;
-type PageHandler = (context: PageContext) => Promise<Response>;
+type PageHandler = (context: Context) => Promise<Response>;
 
 const LOCKED = "default-src 'none'; base-uri 'none'; frame-ancestors 'none'";
 const NOTHING = `${LOCKED}; form-action 'none'`;
@@ -63,29 +49,24 @@ export function createPages(options: PagesOptions): Pages {
   app.get('/', guarded(sourcePage(options)));
   app.get('/sources/:source', guarded(sourcePage(options)));
   app.get('/status.json', guarded(statusJson(options)));
-  app.post(CONTROL_PATH, async ({ env }) =>
-    env.readCommand === undefined ? noSuchPage() : answerCommand(options.control, await env.readCommand()),
-  );
-  return async (request, bindings) => app.fetch(request, bindings);
+  return async (request) => app.fetch(request);
 }
 
 /** The pages of a process that shows no status of its own. */
 export function createWorkerPages(options: WorkerPagesOptions): Pages {
   const app = createApp(options);
-  return async (request, bindings) => app.fetch(request, bindings);
+  return async (request) => app.fetch(request);
 }
 
 /** Readiness and metrics, with the headers and errors of all pages. */
-function createApp(options: WorkerPagesOptions): Hono<PageEnv> {
-  const app = new Hono<PageEnv>();
+function createApp(options: WorkerPagesOptions): Hono {
+  const app = new Hono();
   app.use(async (context, next) => {
     await next();
     const { headers } = context.res;
     for (const [name, value] of Object.entries(DEFAULT_HEADERS)) if (!headers.has(name)) headers.set(name, value);
   });
-  const compressed = compress();
-  // Commands read lines as they come.
-  app.use((context, next) => (context.env.readCommand !== undefined ? next() : compressed(context, next)));
+  app.use(compress());
   app.notFound(noSuchPage);
   app.onError((error) => {
     options.failed(error);
@@ -106,13 +87,9 @@ function noSuchPage(): Response {
 function guardBy(check: AccessCheck) {
   return (page: PageHandler): PageHandler =>
     async (context) => {
-      const access = await accessOf(check, context);
+      const access = await check(context.req.raw.headers);
       return access === 'granted' ? page(context) : REFUSALS[access]();
     };
-}
-
-async function accessOf(check: AccessCheck, { req, env }: PageContext): Promise<PageAccess> {
-  return env.readCommand !== undefined ? 'granted' : check(req.raw.headers);
 }
 
 const REFUSALS: Readonly<Record<Exclude<PageAccess, 'granted'>, () => Response>> = {
@@ -162,8 +139,8 @@ function statusJson({ snapshot }: PagesOptions): PageHandler {
 
 /** Names the sources only to clients that may see everything. */
 function readyPage({ ready, failed, access: check }: WorkerPagesOptions): PageHandler {
-  return async (context) => {
-    const access = await accessOf(check, context);
+  return async ({ req }) => {
+    const access = await check(req.raw.headers);
     try {
       const { sources, ...readiness } = await ready();
       return jsonResponse(readiness.ready ? 200 : 503, access === 'granted' ? { ...readiness, sources } : readiness);
@@ -172,45 +149,4 @@ function readyPage({ ready, failed, access: check }: WorkerPagesOptions): PageHa
       return jsonResponse(503, { ready: false, reason: 'readiness is unknown' });
     }
   };
-}
-
-// The HTTP endpoint of the control socket, through which commands control a running `serve`.
-
-/** The path on the control socket to which commands send their requests, in JSON. */
-const CONTROL_PATH = '/control';
-
-/**
- * Answers a command on the control socket: a line with the answer, and one more when the syncs that it started have
- * ended.
- */
-async function answerCommand(control: Control, body: string | null): Promise<Response> {
-  const { data, error } = controlBodySchema.safeParse(parsed(body ?? ''));
-  if (data === undefined) {
-    const faults = error.issues.map(({ path, message }) => `${path.join('.') || 'the body'}: ${message}`);
-    const hint = 'use the commands of the same version of content-sync as the running serve';
-    return answerResponse(refused('serve_version', `not understood: ${faults.join('; ').slice(0, 500)}`, hint));
-  }
-  const { answer, report } = await control(data.request, { via: 'command', by: data.by });
-  if (report === null) return answerResponse(answer);
-  async function* lines(): AsyncGenerator<Uint8Array> {
-    yield Buffer.from(`${JSON.stringify(answer)}\n`);
-    const end = await report?.then(
-      (ended) => ({ report: ended }),
-      (error: unknown) => ({ failed: failed(error) }),
-    );
-    yield Buffer.from(`${JSON.stringify(end)}\n`);
-  }
-  return new Response(lines(), { headers: { 'content-type': 'application/x-ndjson' } });
-}
-
-function answerResponse(answer: ControlAnswer): Response {
-  return jsonResponse(answer.done ? 200 : answer.code === 'serve_version' ? 400 : 409, answer, 0);
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

@@ -123,9 +123,12 @@ export class ResourceSchedule {
     const { resource, times, clock, checkpoints, isPaused } = this.#parts;
     try {
       const wasPaused = this.#isPaused;
+      const before = this.#stored?.last_success_at;
       this.#stored = await checkpoints(resource);
       this.#isPaused = await isPaused(resource);
-      if (wasPaused && !this.#isPaused) this.#forgetFailures();
+      // Another process may have synced it.
+      const isRecovered = this.#failures > 0 && this.#stored?.last_success_at !== before;
+      if (isRecovered || (wasPaused && !this.#isPaused)) this.#forgetFailures();
       this.#due = computeDue({ times, stored: this.#stored, now: clock.now(), watchedSince: this.#watchedSince });
     } catch (error) {
       this.#countThrown(error);
