@@ -162,7 +162,7 @@ async function forEachFile(
 async function refuseInUse(context: CliContext, chosen: ChosenSource): Promise<void> {
   const { warehouse, name } = chosen.source;
   if (sharedDatabase(warehouse) !== null) return;
-  if ((await findServe(context, chosen)) !== null) {
+  if ((await findServe(chosen)) !== null) {
     throw new SyncError('warehouse_in_use', `a running serve keeps ${name}`, {
       recovery: 'stop',
       hint: 'stop it, then run the same command again',

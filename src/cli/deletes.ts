@@ -94,7 +94,7 @@ async function decideInSource(
   const request = { source: source.name, resources, decision, ids };
   // Without a warehouse nothing can wait, and none is created.
   await (await openWarehouseToRead(source.warehouse, context.clock)).close();
-  if (decision === 'discard' || (await findServe(context, chosen)) !== null) {
+  if (decision === 'discard' || (await findServe(chosen)) !== null) {
     const warehouse = await openWarehouse(source.warehouse, context.clock);
     const decided = await whileOpen(warehouse, () => decideDeletes(warehouse, request));
     if (decision === 'discard') return decided;

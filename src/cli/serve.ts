@@ -1,3 +1,4 @@
+// `content-sync serve`: keeps all sources fresh until it is stopped, receives webhooks and serves the status page.
 import { Command, InvalidArgumentError } from 'commander';
 import type { Logger } from 'pino';
 import { hiddenFields } from '../config/profile/record-fields.ts';
@@ -17,8 +18,6 @@ import { serveWarnings, settingsWarnings } from '../server/serve-warnings.ts';
 import { createVerifier } from '../server/signature/create-verifier.ts';
 import { type CliContext, EXIT_CODES, type ExitCode } from './command/context.ts';
 import { readSettings, reportRefused, type SourceOptions, withSourceOptions } from './command/sources.ts';
-
-// `content-sync serve`: keeps all sources fresh until it is stopped, receives webhooks and serves the status page.
 
 type ServeOptions = SourceOptions & { host?: string; port?: number };
 
@@ -93,7 +92,7 @@ export async function startServing(context: CliContext, options: ServeOptions): 
   });
   served.start(receiver.inbox);
   const { control: path } = settings;
-  const socket = path === null ? null : await openControlSocket({ path, pages, log });
+  const socket = path === null ? null : await openControlSocket({ path, control: served.control, log });
   return {
     url: receiver.url,
     log,

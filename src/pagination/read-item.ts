@@ -1,3 +1,5 @@
+// Fetches one record by its key, such as `/v1/content/17`: after a webhook, and to verify that a record is really
+// deleted.
 import { fillTemplate, parsePlace, variablesIn } from '../config/profile/basic-fields.ts';
 import type { GoneRule } from '../config/profile/delete-fields.ts';
 import type { ResourceProfile } from '../config/profile/profile.ts';
@@ -11,9 +13,6 @@ import { isObject, prepareRecord, withField } from '../rows/records/as-record.ts
 import { recordKey } from '../rows/records/record-key.ts';
 import { selectRecord } from '../rows/records/select-records.ts';
 import { type BuiltRequest, type ListingTarget, singleRequest } from './page-styles/listing-request.ts';
-
-// Fetches one record by its key, such as `/v1/content/17`: after a webhook, and to verify that a record is really
-// deleted.
 
 /** The parts by which single records of a resource are read. */
 export interface ItemSource {

@@ -1,3 +1,4 @@
+// The HTTP client of the experiments: within a budget of requests, it returns every response, also refusals.
 import type { Network } from '../config/network.ts';
 import { profileSchema } from '../config/profile/profile.ts';
 import { rateDialectSchema } from '../config/profile/rate-dialect.ts';
@@ -14,8 +15,6 @@ import type { JsonValue } from '../model/json.ts';
 import { clockOf } from '../model/timestamp-text.ts';
 import { scrub } from '../observe/scrub.ts';
 import { type Credential, type CredentialForm, falseSecret, NO_CREDENTIAL } from './credential-forms.ts';
-
-// The HTTP client of the experiments: within a budget of requests, it returns every response, also refusals.
 
 export type QueryParams = Readonly<Record<string, string>>;
 

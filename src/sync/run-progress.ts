@@ -1,3 +1,4 @@
+// Counters and warnings of one resource during a run.
 import { NO_COUNTERS, type RunCounters, type RunStart } from '../database/state/runs.ts';
 import { countsOf, type RequestMeter } from '../http/client.ts';
 import type { PageOutcome } from '../load/page-loader.ts';
@@ -5,8 +6,6 @@ import type { ScanMode } from '../model/vocabulary.ts';
 import { ColumnValues } from './column-warnings.ts';
 import { NO_NOTES, type RunNotes, type RunWatcher, type Warning } from './report.ts';
 import type { ResourceContext } from './resource-context.ts';
-
-// Counters and warnings of one resource during a run.
 
 /** Counts of a resource's part of a run so far. */
 export interface RunProgress {

@@ -1,3 +1,5 @@
+// Resources that this process may write. A scan, a re-fetch after a webhook, and an erasure may all want to write `content`
+// at the same time: they share one lease, one view of the tables, and a queue in which they write one after the other.
 import type { CompiledQuery } from 'kysely';
 import PQueue from 'p-queue';
 import type { Clock } from '../../model/clock.ts';
@@ -11,9 +13,6 @@ import { readTables } from './catalog.ts';
 import { type Forgotten, NO_PRIVACY_KEY, type PrivacyKey, readForgotten } from './forgotten.ts';
 import { acquireLease, type Lease } from './leases.ts';
 import { countOpenRejects } from './stored-rows.ts';
-
-// Resources that this process may write. A scan, a re-fetch after a webhook, and an erasure may all want to write `content`
-// at the same time: they share one lease, one view of the tables, and a queue in which they write one after the other.
 
 /** A managed view whose types cannot widen with those of its table, because an external object depends on the view. */
 export interface HeldView {

@@ -1,3 +1,4 @@
+// Requests ranges of report windows, prefetches the next ones, and checks the days and totals of responses.
 import { listingScan } from '../../checks/listing-scan.ts';
 import type { ReportWindows } from '../../config/profile/incremental.ts';
 import type { ResourceProfile } from '../../config/profile/profile.ts';
@@ -10,9 +11,17 @@ import { isExact } from '../../rows/json/parse-json.ts';
 import { fieldAt } from '../../rows/records/as-record.ts';
 import { recordKey } from '../../rows/records/record-key.ts';
 import type { ResourceContext } from '../resource-context.ts';
-import { addDays, type Day, DAY_MS, dayOf, type DayReading, nextRange, rangeQuery, type ReportRange, type ReportWindow } from './report-windows.ts';
-
-// Requests ranges of report windows, prefetches the next ones, and checks the days and totals of responses.
+import {
+  addDays,
+  type Day,
+  DAY_MS,
+  dayOf,
+  type DayReading,
+  nextRange,
+  rangeQuery,
+  type ReportRange,
+  type ReportWindow,
+} from './report-windows.ts';
 
 /** The pages of a range, which are committed as one. */
 export interface JoinedPage extends Page {

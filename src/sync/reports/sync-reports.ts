@@ -1,3 +1,4 @@
+// Syncs a resource of reports, whose records are listed by day, week or month (`windows` of the profile).
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { ReportWindows } from '../../config/profile/incremental.ts';
 import { asksForEnd } from '../../config/profile/resource.ts';
@@ -19,11 +20,38 @@ import type { ScanPlan } from '../plan.ts';
 import type { Warning } from '../report.ts';
 import { countPage, type RunContext, withPage } from '../run-progress.ts';
 import { endWarnings, judgeScan } from '../scan/load-pages.ts';
-import { compareTotals, distinctRecords, isShort, newTask, type RangeAnswer, type RangeOptions, RangeQueue, type RangeTask, refuseOutside, type TooMuch } from './read-range.ts';
-import { findExcessiveLosses, type HeldWindows, type RangeResponse, readRowsOfRange, replaceRange, type Reports } from './replace-range.ts';
-import { addDays, type Day, dayReading, dueWindows, endingWith, halvesOf, keptFrom, localDay, type ReportRange, type ReportWindow } from './report-windows.ts';
-
-// Syncs a resource of reports, whose records are listed by day, week or month (`windows` of the profile).
+import {
+  compareTotals,
+  distinctRecords,
+  isShort,
+  newTask,
+  type RangeAnswer,
+  type RangeOptions,
+  RangeQueue,
+  type RangeTask,
+  refuseOutside,
+  type TooMuch,
+} from './read-range.ts';
+import {
+  findExcessiveLosses,
+  type HeldWindows,
+  type RangeResponse,
+  readRowsOfRange,
+  replaceRange,
+  type Reports,
+} from './replace-range.ts';
+import {
+  addDays,
+  type Day,
+  dayReading,
+  dueWindows,
+  endingWith,
+  halvesOf,
+  keptFrom,
+  localDay,
+  type ReportRange,
+  type ReportWindow,
+} from './report-windows.ts';
 
 interface ReportScan {
   reports: Reports;

@@ -1,3 +1,4 @@
+// Reads the whole listing of a resource for `verify`, without writing and without a lease.
 import { setImmediate as yieldToEvents } from 'node:timers/promises';
 import type { ReportWindows } from '../../config/profile/incremental.ts';
 import { asksForEnd } from '../../config/profile/resource.ts';
@@ -21,8 +22,6 @@ import { newProgress, type RunContext } from '../run-progress.ts';
 import { concludeScan, pagesOf } from '../scan/load-pages.ts';
 import { waitFor } from '../scan/scan-until-complete.ts';
 import type { Findings } from './report.ts';
-
-// Reads the whole listing of a resource for `verify`, without writing and without a lease.
 
 /** A listing that moves while it is read is scanned this many times. */
 const MAX_SCANS = 3;
