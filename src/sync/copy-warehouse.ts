@@ -48,12 +48,12 @@ export async function copyWarehouse(request: CopyRequest): Promise<CopiedTable[]
 async function findFiles(address: string, clock: Clock): Promise<string[]> {
   const { file, inbox } = databaseAt(address);
   if (file === null) {
-    throw new ConfigError('copy_source', 'the warehouse of the config is not SQLite: there is nothing to copy', {
+    throw new ConfigError('copy_refused', 'the warehouse of the config is not SQLite: there is nothing to copy', {
       hint: 'copy reads the SQLite warehouse that the config names and writes to the address given with --to',
     });
   }
   if (!existsSync(file)) {
-    throw new ConfigError('copy_source', `${file}: there is no warehouse to copy`, {
+    throw new ConfigError('copy_refused', `${file}: there is no warehouse to copy`, {
       hint: 'check `warehouse` in the config; if nothing was synced yet, set it to Postgres and start there',
     });
   }

@@ -108,9 +108,9 @@ describe('an export to a bucket', () => {
     const run = (place: string, further: NodeJS.ProcessEnv) =>
       runCommand(['export', 'csv', place, '--config', stage.config], stage.folder, { ...env, ...further });
     const cases: readonly (readonly [string, NodeJS.ProcessEnv, number, string])[] = [
-      [`s3://missing/x`, {}, 2, 'export_bucket_missing'],
+      [`s3://missing/x`, {}, 2, 'export_refused'],
       [`s3://${BUCKET}/x`, { AWS_SECRET_ACCESS_KEY: SECRET }, 2, 'export_refused'],
-      [`s3://${BUCKET}/x`, { AWS_SECRET_ACCESS_KEY: '' }, 2, 'export_credentials'],
+      [`s3://${BUCKET}/x`, { AWS_SECRET_ACCESS_KEY: '' }, 2, 'export_refused'],
       [`s3:/${BUCKET}/x`, {}, 2, 'usage'],
       [`s3://${BUCKET}/x`, { AWS_ENDPOINT_URL: 'storage' }, 2, 'usage'],
     ];

@@ -186,7 +186,7 @@ function findDayColumn(table: TableShape, id: string | readonly string[], field:
   const [column] = updatedColumns(table.columns, { updated: field });
   if (column === undefined) return id === field ? { name: table.key[0] ?? '', path: [field], type: 'text' } : null;
   if (column.type !== 'json' && column.type !== 'boolean') return column;
-  throw new SyncError('window_field', `the column ${column.name} is ${column.type}, so no rows can be found by day`, {
+  throw new SyncError('window_outside', `the column ${column.name} is ${column.type}, so no rows can be found by day`, {
     recovery: 'stop',
     hint: `give the field its type in the profile, fields: { ${field}: { type: date } }, and make the tables anew: content-sync rebuild`,
   });
