@@ -1,13 +1,13 @@
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createHash } from 'node:crypto';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer, type IncomingMessage } from 'node:http';
-import { Readable } from 'node:stream';
 import path from 'node:path';
+import { Readable } from 'node:stream';
 import { S3 } from '@aws-sdk/client-s3';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { manifestText, readManifest } from '../../src/export/manifest.ts';
-import { openBucket, s3Access } from '../../src/export/places/s3-bucket.ts';
 import type { ExportPlace } from '../../src/export/places/place.ts';
+import { openBucket, s3Access } from '../../src/export/places/s3-bucket.ts';
 import { BUCKET, bucketEnvironment as environment, startBucketServer } from '../support/bucket-server.ts';
 import { runCommand } from '../support/command.ts';
 import { SQLITE } from '../support/databases.ts';

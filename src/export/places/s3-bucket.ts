@@ -7,10 +7,8 @@ import { exportBusy, type ExportPlace, MANIFEST, type PlacedFile } from './place
 const ADDRESS = /^s3:\/\/([^/?#]+)(?:\/(.*))?$/s;
 
 const ERRORS: BucketErrors = {
-  missing: 'export_unwritable',
   refused: 'export_unwritable',
   failed: 'export_failed',
-  unreachable: 'export_failed',
   again: 'run the same command again: the files that the manifest lists are complete',
   recovery: 'stop',
 };

@@ -198,7 +198,7 @@ async function* readRangePages(
 ): AsyncGenerator<Page> {
   const answer = await readRange(context, { range, windows, hasEnd: how.hasEnd, lane: 'backfill', fullPageSize: null });
   const halves = halvesOf(range);
-  if ('tooMuch' in answer) {
+  if ('error' in answer) {
     if (halves === null) throw answer.error ?? new Error('a single window is too large');
   } else {
     const isCutShort = how.comparesTotals && isShort(compareTotals(windows.totals, answer.body, answer.page.records));
