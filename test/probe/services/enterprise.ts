@@ -1,5 +1,15 @@
 // Services in the manner of Spring, OData, Azure and .NET.
-import { type Asked, type Item, type Product, queryWith, Refusal, refuseOthers, since, whole } from './service.ts';
+import {
+  type Asked,
+  type Item,
+  openApi,
+  type Product,
+  queryWith,
+  Refusal,
+  refuseOthers,
+  since,
+  whole,
+} from './service.ts';
 
 const API_KEY = 'f3a91c7e5b2d4806';
 const TOKEN = 'eyJhbGciOiJub25lIn0.eyJzdWIiOiJzeW5jIn0.c2ln';
@@ -28,10 +38,6 @@ const springDataRest: Product = {
   },
 };
 
-const parametersOf = (names: string): object[] =>
-  names.split(' ').map((name) => ({ name, in: 'query', schema: { type: 'string' } }));
-const byId = { get: { parameters: [{ name: 'id', in: 'path', required: true, schema: { type: 'integer' } }] } };
-
 /** 25 a page and at most 200; the small listing is a bare array. */
 const springPage: Product = {
   name: 'Spring Page: content[], /v3/api-docs, X-API-Key',
@@ -41,14 +47,9 @@ const springPage: Product = {
   place: /^\/billing\/(?<name>\w+)(?:\/(?<id>\d+))?$/,
   admits: ({ path, headers }) => path === '/v3/api-docs' || headers['x-api-key'] === API_KEY,
   others: ({ path }) => {
-    const paths = {
-      '/billing/invoices': { get: { parameters: parametersOf('page size sort updatedAfter') } },
-      '/billing/invoices/{id}': byId,
-      '/billing/currencies': { get: {} },
-      '/billing/currencies/{id}': byId,
-    };
-    if (path !== '/v3/api-docs') return undefined;
-    return { body: { openapi: '3.0.1', info: { title: 'Billing', version: 'v1' }, paths } };
+    const listings = ['/billing/invoices', '/billing/currencies'];
+    const body = openApi({ openapi: '3.0.1' }, listings, 'page size sort updatedAfter');
+    return path === '/v3/api-docs' ? { body } : undefined;
   },
   list: ({ query }, items, name) => {
     if (name === 'currencies') return { body: items };
@@ -104,7 +105,6 @@ const odata: Product = {
   base: '/odata/v4',
   others: (asked, names) => odataIndex(asked, names, odata.fields),
   place: /^\/odata\/v4\/(?<name>\w+)(?:\((?<id>\d+)\))?$/,
-  missing: { body: odataError('Resource not found') },
   list: (asked, items, name) => {
     const known = /^(?!\$)|^\$(?:skip|top|count|filter|orderby|select|expand|format|skiptoken)$/;
     refuseOthers(asked, known, odataError('The query parameter is not supported.'));
@@ -123,7 +123,6 @@ const odataTokens: Product = {
   admits: ({ headers }) => headers.authorization === `Bearer ${TOKEN}`,
   others: (asked, names) => odataIndex(asked, names, odataTokens.fields),
   place: /^\/api\/data\/v9\.2\/(?<name>\w+)(?:\('(?<id>[^']+)'\))?$/,
-  missing: { body: odataError('Does Not Exist') },
   list: (asked, items, name) => {
     const known = /^\$(?:top|count|filter|orderby|select|expand|skiptoken)$/;
     refuseOthers(asked, known, odataError('Invalid query parameter'));
@@ -155,7 +154,6 @@ const capitalised: Product = {
   sizes: { Orders: 230, Categories: 8 },
   fields: ['Id', 'Name', 'ModifiedOn'],
   base: '/api',
-  missing: { body: { title: 'Not Found', status: 404, traceId: '00-4bf92f3577b34da6-00' } },
   list: ({ query }, items, name) => {
     if (name === 'Categories') return { body: items };
     const [size, page] = [whole(query, 'pageSize', 10, 50), whole(query, 'pageNumber', 1)];

@@ -27,7 +27,6 @@ const djangoPages: Product = {
   denied: { headers: { 'www-authenticate': 'Token' }, body: { detail: 'Invalid token.' } },
   others: (asked, names) => withSlash(asked) ?? routerRoot(asked, names),
   place: bySlash,
-  missing: { body: { detail: 'No Article matches the given query.' } },
   list: ({ query, root }, items, name) => {
     const all = since(items, 'updated_at', query.get('updated_at__gte'));
     const page = whole(query, 'page', 1);
@@ -50,7 +49,6 @@ const djangoOffsets: Product = {
   denied: { headers: { 'www-authenticate': 'Basic realm="api"' }, body: { detail: 'Invalid username/password.' } },
   others: (asked, names) => withSlash(asked) ?? routerRoot(asked, names),
   place: bySlash,
-  missing: { body: { detail: 'Not found.' } },
   list: ({ query, root }, items, name) => {
     if (name === 'tags') return { body: items };
     const [limit, offset] = [whole(query, 'limit', 50, 100), whole(query, 'offset', 0)];
@@ -70,8 +68,6 @@ const laravel: Product = {
   base: '/api/v1',
   credential: { secret: `14|${TOKEN}` },
   admits: ({ headers }) => headers.authorization === `Bearer 14|${TOKEN}`,
-  denied: { body: { message: 'Unauthenticated.' } },
-  missing: { body: { message: 'No query results for model [App\\Models\\Product].' } },
   one: (item) => ({ data: item }),
   list: ({ query, root }, items, name) => {
     const all = since(items, 'updated_at', query.get('updated_since'));
@@ -97,7 +93,6 @@ const gitHub: Product = {
   options: ['--path', '/issues', '/labels', '/milestones'],
   admits: ({ headers }) =>
     /^(?:Bearer|token) /.test(headers.authorization ?? '') && headers.authorization?.endsWith(`ghp_${TOKEN}`) === true,
-  denied: { body: { message: 'Bad credentials', documentation_url: 'https://docs.github.com/rest', status: '401' } },
   list: ({ query, root }, items, name) => {
     const all = since(items, 'updated_at', name === 'issues' ? query.get('since') : null);
     const [size, page] = [whole(query, 'per_page', 30, 100), whole(query, 'page', 1)];
@@ -120,6 +115,7 @@ function resourceObject({ id, ...attributes }: Item, type: string, root: string)
 /** Like JSON:API on Rails: parameters that it does not know are refused; 20 a page and at most 50. */
 const jsonApiPages: Product = {
   name: 'JSON:API: page[number]/page[size], filter[updated_since], unknown parameters refused',
+  options: ['--path', '/books', '/publishers'],
   sizes: { books: 256, publishers: 5 },
   fields: ['id', 'title', 'updated_at'],
   base: '/v1',
@@ -185,7 +181,6 @@ const hydra: Product = {
     if (path !== '/api' && path !== '/api/') return undefined;
     return { body: { ...entry, ...Object.fromEntries(names.map((name) => [name, `/api/${name}`])) } };
   },
-  missing: { body: { '@type': 'hydra:Error', 'hydra:title': 'An error occurred', 'hydra:description': 'Not Found' } },
   one: (item, name) => hydraItem(item, name),
   list: ({ query }, items, name) => {
     const all = since(items, 'updatedAt', query.get('updatedAt[after]'));

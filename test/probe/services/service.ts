@@ -14,7 +14,6 @@ export interface Asked {
 interface Reply {
   status?: number;
   headers?: Record<string, string>;
-  /** A text is sent as it is, anything else as JSON. */
   body?: unknown;
 }
 
@@ -88,6 +87,22 @@ export function queryWith(query: URLSearchParams, more: Record<string, string | 
   const changed = new URLSearchParams(query);
   for (const [name, value] of Object.entries(more)) changed.set(name, String(value));
   return changed.toString();
+}
+
+/** An OpenAPI document: the listings with their parameters, and a path for one record of each. */
+export function openApi(head: object, listings: readonly string[], parameters: string): object {
+  const isOld = 'swagger' in head;
+  const parameter = (name: string, place: string): object =>
+    Object.assign(
+      { name, in: place, required: place === 'path' },
+      isOld ? { type: 'string' } : { schema: { type: 'string' } },
+    );
+  const inQuery = parameters.split(' ').map((name) => parameter(name, 'query'));
+  const routes = listings.flatMap((path) => [
+    [path, { get: { parameters: inQuery }, post: {} }],
+    [`${path}/{id}`, { get: { parameters: [parameter('id', 'path')] }, delete: {} }],
+  ]);
+  return { ...head, info: { title: 'API', version: '1.0' }, paths: Object.fromEntries(routes) };
 }
 
 /** Refuses parameters that the product does not know. */
