@@ -118,8 +118,9 @@ async function reportOnlyPage(listing: ProbedListing, size: PageSize | null): Pr
     listing.conventions.largestWhole = Math.max(listing.conventions.largestWhole, count);
     return findings.proved(['page', 'style'], 'single', `${evidence}; ${whole}`);
   }
-  // Numbered pages that do not exist return the first page again, so that a scan fails instead of missing records.
   const why = `${evidence}; as many may be just a page: name its parameters, or set \`style: single\` if there is no more`;
+  if (listing.conventions.unknown !== 'ignored') return findings.guessed(['page', 'style'], 'single', why);
+  // Numbered pages that do not exist return the first page again, so that a scan fails instead of missing records.
   findings.guessed(['page', 'style'], 'page', why);
   findings.guessed(['page', 'size_param'], null, why);
 }
@@ -369,9 +370,18 @@ function* possibleSteps(
   // Without a size, a key is tried only where the service says that more follows.
   if (id === '' || last === undefined || (sizeParam === null && !saysMore)) return;
   const key = recordKeyText(last, id).replaceAll('"', '');
+  const { recordsPath: path } = listing;
+  const lastKey = `${path.includes('[*]') ? path.replace('[*]', '[-1]') : `${path}[-1]`}.${id}`;
+  const byKey = isSorted(listing) ? { style: 'keyset', cursor_field: id } : { style: 'cursor', next_cursor: lastKey };
   yield usualFirst(KEY_PARAMS).map((name): Step => {
-    return { page: { style: 'keyset', cursor_param: name, cursor_field: id, ...more }, query: { [name]: key } };
+    return { page: { ...byKey, cursor_param: name, ...more }, query: { [name]: key } };
   });
+}
+
+/** True if the ids of the listing rise, as pages after a key expect. */
+function isSorted({ records, id }: ProbedListing): boolean {
+  const ids = records.map((record) => fieldAt(record, id) ?? '');
+  return ids.every((value, at) => at === 0 || value > (ids[at - 1] ?? ''));
 }
 
 /** Names that may take a cursor, by the path of the field that holds it. */

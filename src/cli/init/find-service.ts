@@ -176,8 +176,10 @@ async function probeUnknown(context: CliContext, questions: Questions, query: Se
   });
   print(context, `Found with ${result.requests} requests:\n${listingTable(result)}`);
   for (const note of result.notes) print(context, note);
-  const settings = headers ?? credentialSettings(result.scheme['type'] ?? 'none', secret, user);
-  const { auth, variables } = settings;
+  const { type = 'none' } = result.scheme;
+  const known = secret === null ? {} : result.settings(`\${${secret.variable}}`);
+  const auth = headers?.auth ?? { type, ...known };
+  const variables = secret?.isNew === true ? { [secret.variable]: secret.value } : {};
   return { baseUrl: result.baseUrl, auth, variables, profile: '', profileText: toYaml(result), probed: result };
 }
 
@@ -193,7 +195,7 @@ function readHeaders({ env }: CliContext, given: readonly string[]) {
   });
   const headers = Object.fromEntries(named.map(({ name, value }) => [name, value]));
   const settings = Object.fromEntries(named.map(({ name, variable }) => [name, `\${${variable}}`]));
-  return { secret: named[0]?.value ?? '', headers, auth: { type: 'headers', headers: settings }, variables: {} };
+  return { secret: named[0]?.value ?? '', headers, auth: { type: 'headers', headers: settings } };
 }
 
 /** What was found of each listing, as lines of a table. */
