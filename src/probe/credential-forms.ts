@@ -82,7 +82,7 @@ export function likeliestFirst(
   const ofProduct = product === '' ? [] : PRODUCT_HEADERS.map((name) => inHeader(name.replace('{product}', product)));
   const named = [
     ...(isBearer ? [BEARER] : []),
-    ...(/^basic/i.test(scheme) ? [KEY_AS_USER, ...ofProduct] : []),
+    ...(/^basic/i.test(scheme) && forms.includes(BEARER) ? [KEY_AS_USER, ...ofProduct] : []),
     ...headers,
     ...words.map((word) => inHeader('Authorization', `${word} `)),
     ...queries,

@@ -28,11 +28,17 @@ const MAX_LINKED = 40;
  * The possible listings of a service, from the surest source that names any. `stopsAtRefusal`: among usual names it ends at
  * the first that wants a credential, because the rest is found with it.
  */
-export async function discover(context: ProbeContext, baseUrl: URL, stopsAtRefusal: boolean): Promise<Discovered> {
+export async function discover(
+  { context, baseUrl, missing }: Pick<Search, 'context' | 'baseUrl'> & { missing: Map<string, ProbeResponse> },
+  stopsAtRefusal: boolean,
+): Promise<Discovered> {
   const { client } = context;
   let refused: string | null = null;
   const open: Open = async (path, isAtRoot = false) => {
-    const response = await client.get({ path, isAtRoot });
+    const place = `${isAtRoot ? baseUrl.origin : ''}${path}`;
+    const response = missing.get(place) ?? (await client.get({ path, isAtRoot }));
+    // What is missing without a credential is so with it.
+    if (response.status === 404) missing.set(place, response);
     // The root and a description may be refused to everyone: any other path shows more.
     const isListing = !isAtRoot && !path.endsWith('/') && !OPENAPI_PATHS.includes(path);
     if (response.status === 401 || (response.status === 403 && isListing))
@@ -98,7 +104,9 @@ function describedPaths({ headers, url }: ProbeResponse, baseUrl: URL): string[]
 async function findByDescription({ context, baseUrl, open }: Search): Promise<Candidate[]> {
   for (const isAtRoot of baseUrl.pathname === '/' ? [false] : [false, true]) {
     for (const path of OPENAPI_PATHS) {
-      const found = pathsIn(context, await open(path, isAtRoot), baseUrl);
+      const response = await open(path, isAtRoot);
+      if (response.status === 401) break;
+      const found = pathsIn(context, response, baseUrl);
       if (found.length > 0) return found;
     }
   }

@@ -40,8 +40,14 @@ export async function probePages(listing: ProbedListing): Promise<void> {
   const totals = countsIn(first, recordsPath).totals.filter(({ value }) => value >= listing.records.length);
   if (totals.length > 0) listing.total = Math.max(...totals.map(({ value }) => value));
   if (await probeLikeBefore(listing)) return;
-  const size = await findPageSize(listing);
-  const step = await findStep(listing, size?.name ?? null);
+  let size = await findPageSize(listing);
+  let step = await findStep(listing, size?.name ?? null);
+  if (step === null && size !== null && nextSigns(first, recordsPath).saysMore) {
+    // The parameter limits the listing instead of its pages, as $top does: pages are as large as the service makes them.
+    step = await findStep(listing, null);
+    if (step !== null) size = null;
+    conventions.isUnsized = step !== null;
+  }
   if (step === null) {
     if (size === null && (await probeOffsetTexts(listing))) return;
     return reportOnlyPage(listing, size);
@@ -367,8 +373,9 @@ function* possibleSteps(
     return { page: { style: 'page', page_param: name }, query: { [name]: '2' } };
   });
   const last = records.at(-1);
-  // Without a size, a key is tried only where the service says that more follows.
-  if (id === '' || last === undefined || (sizeParam === null && !saysMore)) return;
+  // A key is tried only where the service says that more follows, or where one request tries all.
+  const isCheap = sizeParam !== null && conventions.unknown === 'ignored';
+  if (id === '' || last === undefined || !(saysMore || isCheap)) return;
   const key = recordKeyText(last, id).replaceAll('"', '');
   const { recordsPath: path } = listing;
   const lastKey = `${path.includes('[*]') ? path.replace('[*]', '[-1]') : `${path}[-1]`}.${id}`;
