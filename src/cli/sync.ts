@@ -121,7 +121,7 @@ async function syncByServe({ context, chosen, command, options, areNamed }: Comm
 }
 
 /** Runs the command in this process. Closes the warehouse before the last pings, because a monitor may respond slowly. */
-async function syncHere({ context, chosen, command, options, areNamed }: CommandRun): Promise<RunReport> {
+export async function syncHere({ context, chosen, command, options, areNamed }: CommandRun): Promise<RunReport> {
   const { source, resources, log } = chosen;
   const pings = createPings(source.ping, log);
   const { begin, watcher, retried, finish } = watchRun(context, log, options.logLevel === undefined);

@@ -40,8 +40,14 @@ export async function probePages(listing: ProbedListing): Promise<void> {
   const totals = countsIn(first, recordsPath).totals.filter(({ value }) => value >= listing.records.length);
   if (totals.length > 0) listing.total = Math.max(...totals.map(({ value }) => value));
   if (await probeLikeBefore(listing)) return;
-  const size = await findPageSize(listing);
-  const step = await findStep(listing, size?.name ?? null);
+  let size = await findPageSize(listing);
+  let step = await findStep(listing, size?.name ?? null);
+  if (step === null && size !== null && nextSigns(first, recordsPath).saysMore) {
+    // The parameter limits the listing instead of its pages, as $top does: pages are as large as the service makes them.
+    step = await findStep(listing, null);
+    if (step !== null) size = null;
+    conventions.isUnsized = step !== null;
+  }
   if (step === null) {
     if (size === null && (await probeOffsetTexts(listing))) return;
     return reportOnlyPage(listing, size);
@@ -118,8 +124,9 @@ async function reportOnlyPage(listing: ProbedListing, size: PageSize | null): Pr
     listing.conventions.largestWhole = Math.max(listing.conventions.largestWhole, count);
     return findings.proved(['page', 'style'], 'single', `${evidence}; ${whole}`);
   }
-  // Numbered pages that do not exist return the first page again, so that a scan fails instead of missing records.
   const why = `${evidence}; as many may be just a page: name its parameters, or set \`style: single\` if there is no more`;
+  if (listing.conventions.unknown !== 'ignored') return findings.guessed(['page', 'style'], 'single', why);
+  // Numbered pages that do not exist return the first page again, so that a scan fails instead of missing records.
   findings.guessed(['page', 'style'], 'page', why);
   findings.guessed(['page', 'size_param'], null, why);
 }
@@ -366,12 +373,22 @@ function* possibleSteps(
     return { page: { style: 'page', page_param: name }, query: { [name]: '2' } };
   });
   const last = records.at(-1);
-  // Without a size, a key is tried only where the service says that more follows.
-  if (id === '' || last === undefined || (sizeParam === null && !saysMore)) return;
+  // A key is tried only where the service says that more follows, or where one request tries all.
+  const isCheap = sizeParam !== null && conventions.unknown === 'ignored';
+  if (id === '' || last === undefined || !(saysMore || isCheap)) return;
   const key = recordKeyText(last, id).replaceAll('"', '');
+  const { recordsPath: path } = listing;
+  const lastKey = `${path.includes('[*]') ? path.replace('[*]', '[-1]') : `${path}[-1]`}.${id}`;
+  const byKey = isSorted(listing) ? { style: 'keyset', cursor_field: id } : { style: 'cursor', next_cursor: lastKey };
   yield usualFirst(KEY_PARAMS).map((name): Step => {
-    return { page: { style: 'keyset', cursor_param: name, cursor_field: id, ...more }, query: { [name]: key } };
+    return { page: { ...byKey, cursor_param: name, ...more }, query: { [name]: key } };
   });
+}
+
+/** True if the ids of the listing rise, as pages after a key expect. */
+function isSorted({ records, id }: ProbedListing): boolean {
+  const ids = records.map((record) => fieldAt(record, id) ?? '');
+  return ids.every((value, at) => at === 0 || value > (ids[at - 1] ?? ''));
 }
 
 /** Names that may take a cursor, by the path of the field that holds it. */

@@ -22,6 +22,8 @@ export type QueryParams = Readonly<Record<string, string>>;
 export interface ProbeRequest {
   /** Below the base URL; may have a query. */
   path: string;
+  /** True for a path at the root of the service, as descriptions have it. */
+  isAtRoot?: boolean;
   query?: QueryParams;
   headers?: QueryParams;
   /** Replaces the form of the credential that was found. */
@@ -66,8 +68,8 @@ export function describeResponse({ requested, status, problem }: ProbeResponse):
 }
 
 /** The address of a request, without its credential. */
-export function requestUrl(baseUrl: URL, { path, query = {} }: ProbeRequest): URL {
-  const url = new URL(baseUrl);
+export function requestUrl(baseUrl: URL, { path, query = {}, isAtRoot = false }: ProbeRequest): URL {
+  const url = isAtRoot ? new URL(baseUrl.origin) : new URL(baseUrl);
   const [pathname = '', search = ''] = path.split('?');
   url.pathname = url.pathname.replace(/\/+$/, '') + pathname;
   url.search = search;

@@ -4,7 +4,7 @@ import type { Clock } from '../model/clock.ts';
 import { ConfigError, SyncError } from '../model/errors.ts';
 import type { JsonValue } from '../model/json.ts';
 import { holdsSecret, scrub } from '../observe/scrub.ts';
-import { type Credential, namedHeaders, parseForm } from './credential-forms.ts';
+import { type Credential, type CredentialForm, namedHeaders, parseForm } from './credential-forms.ts';
 import { probeDeleted, probeTimes, probeView } from './fields.ts';
 import { probeFilter } from './filter.ts';
 import { probeId, probeItem } from './item.ts';
@@ -60,6 +60,8 @@ export interface ProbeResult extends FittedProfile {
   baseUrl: string;
   /** The form of the credential, as `auth` of the profile says it. */
   scheme: Readonly<Record<string, string>>;
+  /** The secrets of the settings for it; `secret` is the text that stands for the credential there. */
+  settings: (secret: string) => Record<string, unknown>;
   notes: readonly string[];
   requests: number;
   /** True if every line was proved. */
@@ -126,7 +128,11 @@ export async function probeService(options: ProbeOptions): Promise<ProbeResult> 
       client.reserve(Math.floor((others * each) / 3));
       await probeListing(listing);
     }
-    return toResult(options, findings.all, listings, { requests: client.spent, notes: context.notes });
+    return toResult(options, findings.all, listings, {
+      requests: client.spent,
+      notes: context.notes,
+      form: client.form,
+    });
   } catch (error) {
     if (error instanceof RequestsSpent) throw nothingFound(`${maxRequests} requests were not enough to find a listing`);
     throw error;
@@ -151,7 +157,7 @@ function toResult(
   { baseUrl, secrets }: ProbeOptions,
   common: readonly Finding[],
   listings: readonly ProbedListing[],
-  spent: { requests: number; notes: readonly string[] },
+  { form, ...spent }: { requests: number; notes: readonly string[]; form: CredentialForm },
 ): ProbeResult {
   const long = secrets.filter((secret) => secret.length >= 8);
   const findings = [...common, ...listings.flatMap((listing) => listing.findings.all)]
@@ -159,11 +165,12 @@ function toResult(
     .filter(({ value }) => !holdsSecret(JSON.stringify(value ?? null), long))
     .map((finding): Finding => Object.assign(finding, { evidence: scrub(finding.evidence, secrets) }));
   const fitted = profileFrom(findings);
-  const auth = findings.find(({ path }) => path[0] === 'auth')?.value;
+  const { scheme, settings } = form;
   return {
     ...fitted,
     baseUrl: baseUrl.href.replace(/\/$/, ''),
-    scheme: typeof auth === 'object' && auth !== null ? Object.fromEntries(Object.entries(auth)) : {},
+    scheme,
+    settings,
     ...spent,
     isProved: fitted.lost.length === 0 && fitted.findings.every(({ proved }) => proved),
     resources: listings.map(toSummary),
