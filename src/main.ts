@@ -33,12 +33,10 @@ function versionIn(folder: string): string {
 async function leaveUnread(code: number): Promise<void> {
   const { stderr, stdout } = process;
   if (stderr.writableLength === 0) return;
-  const { reportLostLines } = await import('./observe/log.ts');
   let unread = Infinity;
   while (stderr.writable && stderr.writableLength > 0 && stderr.writableLength < unread) {
     unread = stderr.writableLength;
     await delay(READER_TIMEOUT_MS);
-    reportLostLines();
   }
   if (stdout.writable) await new Promise((resolve) => stdout.write('', resolve));
   process.exit(code);

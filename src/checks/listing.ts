@@ -118,9 +118,9 @@ export function listingFinding(
   if (count === 0) {
     return warn(check, detail, 'an empty listing proves nothing: check that the credential may see this resource');
   }
-  const [doubt] = pages.at(-1)?.end?.doubts ?? [];
-  if (doubt === undefined) return ok(check, detail);
-  return (profile.accept.includes('end') ? warn : fail)(check, `${detail}; ${doubt.message}`, doubt.hint);
+  const [reason] = pages.at(-1)?.end?.incompleteReasons ?? [];
+  if (reason === undefined) return ok(check, detail);
+  return (profile.accept.includes('end') ? warn : fail)(check, `${detail}; ${reason.message}`, reason.hint);
 }
 
 export function pageSizeFindings(

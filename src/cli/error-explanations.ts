@@ -39,12 +39,12 @@ export const ERROR_EXPLANATIONS: Readonly<Record<string, readonly ErrorExplanati
       fix: 'Restore the key under which the records were erased.',
     },
     {
-      codes: 'bad_query_value bad_url',
+      codes: 'bad_query_value',
       cause: 'A parameter or address cannot be sent.',
       fix: 'Remove control characters and line breaks.',
     },
     {
-      codes: 'bad_template_value template_unset',
+      codes: 'bad_template_value',
       cause: 'A value of the service does not fit into a template, or a variable in a path has no value.',
       fix: 'Check the record that the value comes from. Put `{since}` and `{until}` into the query, and give `{cursor}` a `first_cursor`.',
     },
@@ -87,7 +87,7 @@ export const ERROR_EXPLANATIONS: Readonly<Record<string, readonly ErrorExplanati
       fix: 'Check `key` in the settings, and `algorithm` and `key_encoding` in the profile.',
     },
     {
-      codes: 'bad_token token_redirect token_unavailable insecure_token_url',
+      codes: 'bad_token token_unavailable',
       cause: 'The token endpoint does not respond, or not with a token, or is not `https:` although `base_url` is.',
       fix: 'Check `auth.token_url` in the settings and `auth.token_path` in the profile.',
     },
@@ -100,7 +100,7 @@ export const ERROR_EXPLANATIONS: Readonly<Record<string, readonly ErrorExplanati
   'Connection to the service': [
     {
       codes: 'unreachable connection_lost network timeout',
-      cause: 'There is no connection, or no complete response in time.',
+      cause: 'There is no connection, or no complete response in time, or it is not HTTP.',
       fix: 'Check `base_url`, the network and the service. Raise `http.timeout`, or request smaller pages.',
     },
     {
@@ -114,8 +114,8 @@ export const ERROR_EXPLANATIONS: Readonly<Record<string, readonly ErrorExplanati
       fix: 'Check `http.proxy` of the source, or `HTTPS_PROXY`, and what the proxy permits.',
     },
     {
-      codes: 'redirect_refused origin_refused insecure_refused too_many_redirects',
-      cause: 'A redirect or a next link leaves the service, or redirects never end.',
+      codes: 'origin_refused too_many_redirects',
+      cause: 'A redirect or a next link leaves the service or `https:`, cannot be followed, or redirects never end.',
       fix: 'Set `base_url` to the final address.',
     },
     {
@@ -129,7 +129,7 @@ export const ERROR_EXPLANATIONS: Readonly<Record<string, readonly ErrorExplanati
       fix: 'Check `base_url` and the network in between.',
     },
     {
-      codes: 'bad_request not_supported unexpected_status',
+      codes: 'bad_request unexpected_status',
       cause: 'The service rejects the request, or responds with a status that has no meaning here.',
       fix: 'Check parameters and headers in the profile. Give a status its meaning with `outcomes`.',
     },
@@ -151,17 +151,17 @@ export const ERROR_EXPLANATIONS: Readonly<Record<string, readonly ErrorExplanati
   ],
   Responses: [
     {
-      codes: 'bad_http bad_encoding bad_text bad_json bad_content empty_body',
+      codes: 'bad_encoding bad_json empty_body',
       cause: 'The response is damaged, or not JSON in valid text.',
       fix: 'If every attempt fails alike, report it to the service, or check the proxy in between.',
     },
     {
-      codes: 'unsupported_charset unsupported_encoding headers_too_large',
+      codes: 'unsupported_encoding headers_too_large',
       cause: 'The response has a charset or compression that is not supported, or more than 16 KiB of headers.',
       fix: 'Have the service send UTF-8, and gzip, deflate, br or zstd. Look for cookies that a proxy adds.',
     },
     {
-      codes: 'body_too_large too_many_values too_many_digits body_too_heavy memory_full',
+      codes: 'body_too_large memory_full',
       cause:
         'The response exceeds `http.max_body`, `http.max_values` or `http.max_digits`, or needs more memory than is available.',
       fix: 'Request smaller pages (`page.size`), raise the limit, or give the process more memory.',
@@ -172,15 +172,13 @@ export const ERROR_EXPLANATIONS: Readonly<Record<string, readonly ErrorExplanati
       fix: 'If this body means something else, describe it in `outcomes`.',
     },
     {
-      codes:
-        'bad_page page_too_short guard_repeated_cursor guard_cycle guard_empty_pages guard_page_repeated guard_loop',
+      codes: 'bad_page page_too_short guard_loop',
       cause:
         'A page has no list of records, or fewer records than it states, or the listing repeats itself or has no end.',
       fix: 'Check `records` and `page` of the resource. If they are right, report it to the service.',
     },
     {
-      codes:
-        'pagination_missing pagination_invalid pagination_start pagination_total pagination_offset bad_cursor bad_next bad_link_header foreign_next',
+      codes: 'pagination_missing pagination_invalid bad_next',
       cause: 'The next page is missing, unreadable or at another service, or page numbers are not as the profile says.',
       fix: 'Check `page` of the resource. `content-sync check` shows what the service sends.',
     },
@@ -211,7 +209,7 @@ export const ERROR_EXPLANATIONS: Readonly<Record<string, readonly ErrorExplanati
       fix: 'Compare `incremental` in the profile (`id`, `next`, `last`, `more`, `start`) with a response of the feed.',
     },
     {
-      codes: 'item_missing item_other item_unreadable item_unproved',
+      codes: 'item_missing item_unreadable item_unproved',
       cause: 'A record fetched individually does not exist, or is not the listed one.',
       fix: 'Check `item`, `item_record`, `item_query` and `id`.',
     },

@@ -1,26 +1,21 @@
-// `content-sync export`: writes views as Parquet, CSV or NDJSON files, and files for other tools.
+// `content-sync export`: writes views as files, such as Parquet or CSV, or describes them for dbt.
 import path from 'node:path';
 import { Command, Option } from 'commander';
-import { type ExportedTable, type ExportReport, exportTables, FORMATS } from '../export/export-tables.ts';
-import { FORMAT_NAMES, type FormatName, type FormatOption } from '../export/formats/format.ts';
+import { type ExportedTable, type ExportReport, exportViews } from '../export/export-views.ts';
+import { EXPORT_FORMATS } from '../export/formats/all-formats.ts';
+import type { ExportFormat } from '../export/formats/export-format.ts';
 import { openFolder } from '../export/places/local-folder.ts';
 import type { ExportPlace } from '../export/places/place.ts';
 import { isBucket, openBucket, s3Access } from '../export/places/s3-bucket.ts';
 import { visibleText } from '../model/visible-text.ts';
 import { countText, formatBytes } from '../observe/figures.ts';
 import { alignedLines, type CliContext, printReport } from './command/context.ts';
-import {
-  type ChosenSource,
-  forEachSource,
-  readSettings,
-  sourceCommand,
-  type SourceOptions,
-} from './command/sources.ts';
+import { forEachSource, readSettings, sourceCommand, type SourceOptions } from './command/sources.ts';
 import { dbtCommand } from './dbt.ts';
 
 export function exportCommand(context: CliContext): Command {
   const group = new Command('export').helpCommand(false);
-  for (const format of FORMAT_NAMES) group.addCommand(exportTablesCommand(context, format));
+  for (const format of EXPORT_FORMATS) group.addCommand(exportFormatCommand(context, format));
   return group.addCommand(dbtCommand(context));
 }
 
@@ -29,31 +24,18 @@ interface ExportOptions extends SourceOptions {
   full?: true;
   partitions: boolean;
   compression?: string;
-  bom?: true;
-  escapeFormulas?: true;
 }
 
-const ABOUT: Readonly<Record<FormatName, string>> = {
-  parquet: 'typed, for DuckDB, Spark, BigQuery and others',
-  csv: 'RFC 4180, with a header',
-  ndjson: 'one JSON object per line',
-};
-
-const OPTIONS: Readonly<Record<FormatOption, string>> = {
-  bom: 'Begin each file with a byte order mark, so that Excel detects UTF-8',
-  'escape-formulas': "Put ' before texts that begin with = + - @ or a control character, which spreadsheets may run",
-};
-
 /** `content-sync export parquet`, and similar: writes one snapshot of the views as files. */
-function exportTablesCommand(context: CliContext, format: FormatName): Command {
-  const { compressions, options: choices } = FORMATS[format];
-  const command = sourceCommand(format)
-    .description(`Write the views that BI reads as ${format} files (${ABOUT[format]}); later only what changed`)
+function exportFormatCommand(context: CliContext, format: ExportFormat): Command {
+  const { name, about, compressions } = format;
+  const command = sourceCommand(name)
+    .description(`Write the views that BI reads as ${name} files (${about}); later only what changed`)
     .argument('<place>', 'Folder, or s3://bucket/prefix; each of several sources gets its own folder')
     .option(
       '--tables <names>',
       'Only these views, separated by commas (default: all <table>_live, sync_deletes and sync_dictionary)',
-      (names: string) => names.split(',').map((name) => name.trim()),
+      (names: string) => names.split(',').map((each) => each.trim()),
     )
     .option('--full', 'Write everything again')
     .option('--no-partitions', 'Write no folders by month for fact tables');
@@ -62,48 +44,32 @@ function exportTablesCommand(context: CliContext, format: FormatName): Command {
       new Option('--compression <kind>', 'Compression of the files').choices(compressions).default(compressions[0]),
     );
   }
-  for (const choice of choices) command.option(`--${choice}`, OPTIONS[choice]);
+  const flags = Object.entries(format.options).map(([flag, help]) => ({ flag, option: new Option(`--${flag}`, help) }));
+  for (const { option } of flags) command.addOption(option);
   return command.action(async (place: string, options: ExportOptions) => {
+    const { compression = 'none' } = options;
+    const chosenFlags = flags.filter(({ option }) => command.getOptionValue(option.attributeName()) === true);
+    const form = { compression, options: chosenFlags.map(({ flag }) => flag) };
     const isOne = Object.keys(readSettings(context, options).sources).length === 1;
-    await forEachSource(context, options, [], async (chosen) => {
-      const report = await exportSource(
-        context,
-        chosen,
-        isOne ? place : `${place}/${chosen.source.name}`,
+    await forEachSource(context, options, [], async ({ source, log }) => {
+      const { clock, signal, version } = context;
+      const report = await exportViews({
+        warehouse: source.warehouse,
+        source: source.name,
+        resources: source.resources,
+        place: await openPlace(context, isOne ? place : `${place}/${source.name}`),
         format,
-        options,
-      );
-      const source = chosen.source.name;
-      printReport(context, { source, ...report }, formatExport(source, report));
+        form,
+        tables: options.tables ?? [],
+        isByMonth: options.partitions,
+        isFull: options.full === true,
+        version,
+        clock,
+        signal,
+        onTable: (table) => log.info({ ...table }, 'exported'),
+      });
+      printReport(context, { source: source.name, ...report }, formatExport(source.name, report));
     });
-  });
-}
-
-async function exportSource(
-  context: CliContext,
-  { source, log }: ChosenSource,
-  place: string,
-  format: FormatName,
-  { tables = [], full, partitions, compression = 'none', bom, escapeFormulas }: ExportOptions,
-): Promise<ExportReport> {
-  const { clock, signal, version } = context;
-  return exportTables({
-    warehouse: source.warehouse,
-    source: source.name,
-    resources: source.resources,
-    format,
-    form: {
-      compression,
-      options: [...(bom ? (['bom'] as const) : []), ...(escapeFormulas ? (['escape-formulas'] as const) : [])],
-    },
-    tables,
-    clock,
-    signal,
-    version,
-    isByMonth: partitions,
-    isFull: full === true,
-    place: await openPlace(context, place),
-    exported: (table) => log.info({ ...table }, 'exported'),
   });
 }
 

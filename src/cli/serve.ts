@@ -1,4 +1,3 @@
-// `content-sync serve`: keeps all sources fresh until it is stopped, receives webhooks and serves the status page.
 import { Command, InvalidArgumentError } from 'commander';
 import type { Logger } from 'pino';
 import { hiddenFields } from '../config/profile/record-fields.ts';
@@ -18,6 +17,8 @@ import { serveWarnings, settingsWarnings } from '../server/serve-warnings.ts';
 import { createVerifier } from '../server/signature/create-verifier.ts';
 import { type CliContext, EXIT_CODES, type ExitCode } from './command/context.ts';
 import { readSettings, reportRefused, type SourceOptions, withSourceOptions } from './command/sources.ts';
+
+// `content-sync serve`: keeps all sources fresh until it is stopped, receives webhooks and serves the status page.
 
 type ServeOptions = SourceOptions & { host?: string; port?: number };
 
@@ -64,18 +65,17 @@ export async function startServing(context: CliContext, options: ServeOptions): 
   const level = options.logLevel ?? settings.log.level;
   const { host = settings.serve.host, port: onPort = settings.serve.port } = options;
   const serve: ServeSettings = { ...settings.serve, host, port: onPort };
-  const lost = { count: 0 };
-  const log = createLog({ level, secrets, destination: stderr, lost });
+  const log = createLog({ level, secrets, destination: stderr });
   const warnings = [
     ...serveWarnings(serve, Object.values(settings.sources), clock.now()),
     ...settingsWarnings(settings),
   ];
   for (const { message, ...about } of warnings) log.warn(about, message);
-  const metrics = createMetrics(version, () => lost.count);
+  const metrics = createMetrics(version);
   const served = await serveSources({ settings, version, clock, log, secrets, metrics });
   const pages = createPages({
     ...served,
-    access: createAccessCheck({ serve, clock, refused: refusalNote(metrics, log) }),
+    access: createAccessCheck({ serve, clock, refused: refusalNote(metrics, log, clock) }),
     failed: (error) => log.error({ error }, 'a page could not be made'),
   });
   const receiver = await startReceiver({

@@ -9,6 +9,7 @@ import { timestampText } from '../model/timestamp-text.ts';
 import { visibleText } from '../model/visible-text.ts';
 import { countOf, countText, durationText } from '../observe/figures.ts';
 import type { FilesStatus, StoredResource } from '../server/status/snapshot.ts';
+import { describeHeldDeletes } from '../server/status/attention.ts';
 import { countRows, filesText, NOTHING_STORED, readSource } from '../server/status/stored.ts';
 import { alignedLines, type CliContext, type Paint, painter, printReport, toneOfStatus } from './command/context.ts';
 import { type ChosenSource, forEachSource, sourceCommand, type SourceOptions, whileOpen } from './command/sources.ts';
@@ -163,7 +164,7 @@ function formatNotes({ resource, unfinished, due, paused, error, held, windows, 
     );
   }
   if (held > 0)
-    notes.push(`${resource}: ${countText(held)} deletes are held; see content-sync deletes list ${resource}`);
+    notes.push(`${resource}: ${describeHeldDeletes(held, null)}; see content-sync deletes list ${resource}`);
   if (error !== null) notes.push(`${resource}: ${error.message} [${error.code}]`);
   if (error !== null && error.hint !== null) notes.push(`  → ${error.hint}`);
   return notes;

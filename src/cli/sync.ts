@@ -195,7 +195,7 @@ async function dueCommands(
     const times = { ...resourceTimes({ source, resource, hasFilter }, schedule), jitter: 0 };
     const stored = await readCheckpoint(app.warehouse.own, resource);
     // This process has no earlier measurements: only the stored times count.
-    const due = computeDue({ times, stored, elapsed: { success: null, full: null }, now, watchedSince: now });
+    const due = computeDue({ times, stored, now, watchedSince: now });
     // Also if the service requested a wait: the run then says so, and sends nothing.
     if (due.command !== null) commands[resource] = due.command;
     nextAt = Math.min(nextAt, due.nextAt ?? Infinity);

@@ -1,4 +1,3 @@
-// `content-sync worker`: shares the work of a `serve` on the same Postgres with any number of other workers.
 import { Command, InvalidArgumentError } from 'commander';
 import type { Logger } from 'pino';
 import type { ServeSettings, Settings } from '../config/settings.ts';
@@ -17,6 +16,8 @@ import type { WatchedSource } from '../server/source-supervisor.ts';
 import { type CliContext, EXIT_CODES, type ExitCode } from './command/context.ts';
 import { readSettings, reportRefused, type SourceOptions, withSourceOptions } from './command/sources.ts';
 import { logNote, parsePort } from './serve.ts';
+
+// `content-sync worker`: shares the work of a `serve` on the same Postgres with any number of other workers.
 
 type WorkerOptions = SourceOptions & { atOnce?: number; host?: string; port?: number };
 
@@ -40,9 +41,8 @@ async function work(context: CliContext, options: WorkerOptions): Promise<ExitCo
   const settings = readWorkerSettings(context, options);
   await reportRefused(context, settings);
   const level = options.logLevel ?? settings.log.level;
-  const lost = { count: 0 };
-  const log = createLog({ level, secrets, destination: stderr, lost });
-  const metrics = createMetrics(version, () => lost.count);
+  const log = createLog({ level, secrets, destination: stderr });
+  const metrics = createMetrics(version);
   const host = options.host ?? settings.worker.host;
   const wanted = options.port ?? settings.worker.port;
   const warnings = [
@@ -108,7 +108,7 @@ function listen({ context, log, metrics, cluster, joined, serve }: WorkerParts, 
         }
         return metrics.text();
       },
-      access: createAccessCheck({ serve, clock, refused: refusalNote(metrics, log) }),
+      access: createAccessCheck({ serve, clock, refused: refusalNote(metrics, log, clock) }),
       failed: (error) => log.error({ error }, 'a page could not be made'),
     }),
     onArrival: () => undefined,

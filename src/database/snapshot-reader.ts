@@ -41,8 +41,6 @@ export interface DecimalSpan {
 export interface SnapshotReader {
   /** Queries on internal tables in the same snapshot, one after the other. */
   readonly own: Kysely<OwnTables>;
-  /** Declared columns of a view or table; null if there is none of that name. */
-  columns(view: string): Promise<ReadColumn[] | null>;
   /** Batches of a few megabytes; one query at a time. */
   rows(query: ViewQuery): AsyncIterable<ViewCell[][]>;
   /** Null if all values are NULL, or some have no digits. */

@@ -2,7 +2,6 @@
 import { z } from 'zod';
 import { ConfigError } from '../model/errors.ts';
 import { COLUMN_TYPES } from '../model/vocabulary.ts';
-import { FORMAT_NAMES, FORMAT_OPTIONS } from './formats/format.ts';
 
 /** Increased when a reader of older manifests would misread a newer one. */
 export const MANIFEST_VERSION = 1;
@@ -47,9 +46,9 @@ const table = z.object({
 const manifest = z.object({
   content_sync_export: z.literal(MANIFEST_VERSION),
   source: z.string(),
-  format: z.enum(FORMAT_NAMES),
+  format: z.string(),
   compression: z.string(),
-  options: z.array(z.enum(FORMAT_OPTIONS)).default([]),
+  options: z.array(z.string()).default([]),
   /** The time of all tables, UTC. */
   snapshot_at: z.string(),
   written_by: z.string(),

@@ -18,7 +18,7 @@ import {
   BACKOFF,
   type BackoffLimits,
   type ClientParts,
-  createRetryQuota,
+  RetryQuota,
   PLAIN_HEADERS,
   runRequest,
 } from './request-loop.ts';
@@ -72,7 +72,7 @@ export function createClient(options: ClientOptions): Client {
     judge: createJudge(profile.outcomes),
     isRecord: createRecordTest(profile),
     origins: { home: options.baseUrl.origin, allowsOthers: false, secrets },
-    quota: createRetryQuota(),
+    quota: new RetryQuota(),
     backoff,
     shownQuery: shownQuery(profile, secrets),
     version,

@@ -39,10 +39,11 @@ export function firstHop(url: URL, policy: OriginPolicy): Hop {
 export function nextHop(from: Hop, location: string | string[] | undefined, policy: OriginPolicy): Hop {
   const { maxHops = DEFAULT_MAX_HOPS } = policy;
   if (from.count >= maxHops) {
-    throw refusal('too_many_redirects', `more than ${maxHops} redirects`, 'Set base_url to where the redirects lead.');
+    const hint = 'Set base_url to where the redirects lead.';
+    throw refusal(`more than ${maxHops} redirects`, hint, 'too_many_redirects');
   }
   if (typeof location !== 'string' || !URL.canParse(location, from.url.href)) {
-    throw refusal('redirect_refused', 'a redirect without a usable Location', 'Ask the service, or check base_url.');
+    throw refusal('a redirect without a usable Location', 'Ask the service, or check base_url.');
   }
   const url = new URL(location, from.url);
   refuseUnlessAllowed(url, from.url, policy, 'redirect');
@@ -57,49 +58,37 @@ function isCredentialed(url: URL, { home, isOwn }: OriginPolicy): boolean {
 export function refusePostRedirect(status: number): void {
   if (status === 307 || status === 308) return;
   const hint = 'Set base_url, or path in the profile, to where the redirect leads.';
-  throw refusal('redirect_refused', `a redirect by ${status} would make a GET of this POST`, hint);
+  throw refusal(`a redirect by ${status} would make a GET of this POST`, hint);
 }
 
 function refuseUnlessAllowed(url: URL, from: URL, policy: OriginPolicy, what: 'address' | 'redirect'): void {
-  const code = what === 'redirect' ? 'redirect_refused' : 'origin_refused';
+  const refuse = (why: string, hint: string): never => {
+    throw refusal(`${what} ${why}`, hint);
+  };
   if (url.protocol !== 'http:' && url.protocol !== 'https:') {
-    throw refusal(
-      code,
-      `${what} to ${url.protocol} instead of http: or https:`,
-      'Check base_url and what the service sends as next.',
-    );
+    refuse(`to ${url.protocol} instead of http: or https:`, 'Check base_url and what the service sends as next.');
   }
   if (from.protocol === 'https:' && url.protocol === 'http:') {
-    throw refusal('insecure_refused', `${what} from https: to http:`, 'The service must stay on https:.');
+    refuse('from https: to http:', 'The service must stay on https:.');
   }
   if (url.username !== '' || url.password !== '') {
-    throw refusal(code, `${what} that carries a user name or password`, 'Put credentials into auth, not into a URL.');
+    refuse('that carries a user name or password', 'Put credentials into auth, not into a URL.');
   }
   if (!policy.allowsOthers && url.origin !== policy.home) {
-    throw refusal(
-      code,
-      `${what} to ${url.origin}, another origin than that of base_url`,
-      `Nothing was sent there. If the service has moved, set base_url to ${url.origin} and its path.`,
-    );
+    const hint = `Nothing was sent there. If the service has moved, set base_url to ${url.origin} and its path.`;
+    refuse(`to ${url.origin}, another origin than that of base_url`, hint);
   }
   if (url.origin !== policy.home && holdsSecret([url.href, ...url.searchParams.values()].join('\n'), policy.secrets)) {
-    throw refusal(
-      code,
-      `${what} to ${url.origin} that carries the credential`,
-      'The service must not put credentials into URLs.',
-    );
+    refuse(`to ${url.origin} that carries the credential`, 'The service must not put credentials into URLs.');
   }
   if (/%0[ad]/i.test(url.pathname + url.search)) {
-    throw refusal(
-      'bad_url',
-      `${what} with a line break in it`,
-      'An id or a cursor holds a line break; the service must not use it.',
-    );
+    const hint = 'An id or a cursor holds a line break; the service must not use it.';
+    throw refusal(`${what} with a line break in it`, hint, 'bad_query_value');
   }
   policy.judge?.(url);
 }
 
-function refusal(code: string, message: string, hint: string): SyncError {
+function refusal(message: string, hint: string, code = 'origin_refused'): SyncError {
   return new SyncError(code, message, { recovery: 'stop', hint });
 }
 

@@ -1,3 +1,5 @@
+// Runs one request until it has an answer: takes a slot of the rate limiter and the credential, sends the request, and
+// retries, waits, renews the credential or follows a redirect as the outcome of the attempt says.
 import type { Network } from '../config/network.ts';
 import type { HttpProfile } from '../config/profile/profile.ts';
 import type { RateDialect } from '../config/profile/rate-dialect.ts';
@@ -7,7 +9,7 @@ import { DeferredError, SyncError } from '../model/errors.ts';
 import type { JsonValue } from '../model/json.ts';
 import { clockOf } from '../model/timestamp-text.ts';
 import { type Credentials, falsifyCredential, NO_CREDENTIAL, type SentCredential } from './auth/credentials.ts';
-import { type MemoryReservation, answerMemory } from './body/answer-memory.ts';
+import { MemoryReservation } from './body/answer-memory.ts';
 import { type ShownQuery, shownUrl } from './body/read-body.ts';
 import {
   type ApiAnswer,
@@ -34,8 +36,6 @@ import {
   withVersionQuery,
 } from './redirect.ts';
 
-/** Runs one request until it has an answer: rate limiter, credential, attempts, retries and redirects (`runRequest`). */
-
 /** Wait between attempts if the service states none, in milliseconds. */
 export interface BackoffLimits {
   base: number;
@@ -57,28 +57,26 @@ export function backoffDelay(failures: number, limits: BackoffLimits, random: ()
 }
 
 /** Limits retries during an outage: each retry takes one, each success returns one. */
-export interface RetryQuota {
-  /** Returns false if the quota is used up: then the request fails instead of adding load. */
-  take(): boolean;
-  refund(): void;
-}
+export class RetryQuota {
+  #left = RETRY_QUOTA;
 
-export function createRetryQuota(capacity = RETRY_QUOTA): RetryQuota {
-  let left = capacity;
-  return {
-    take() {
-      if (left === 0) return false;
-      left -= 1;
-      return true;
-    },
-    refund() {
-      left = Math.min(capacity, left + 1);
-    },
-  };
+  /** Returns false if the quota is used up: then the request fails instead of adding load. */
+  take(): boolean {
+    if (this.#left === 0) return false;
+    this.#left -= 1;
+    return true;
+  }
+
+  refund(): void {
+    this.#left = Math.min(RETRY_QUOTA, this.#left + 1);
+  }
 }
 
 /** After this many "too many requests" for one request, it fails. */
 const MAX_LIMITED_ANSWERS = 50;
+
+/** Interval of checks whether the answer that exceeds the memory limit is released. */
+const MEMORY_POLL_MS = 100;
 
 /** Max new tokens for one request. */
 const MAX_RENEWALS = 5;
@@ -112,20 +110,6 @@ export const PLAIN_HEADERS = { accept: 'application/json', 'user-agent': 'conten
 /** Codes of answers that mean that nothing is at the URL. */
 const ABSENT_CODES: ReadonlySet<string> = new Set(['not_found', 'gone']);
 
-/** The state of one request. */
-interface RequestProgress {
-  request: ApiRequest;
-  hop: Hop;
-  reservation: MemoryReservation;
-  /** Failed attempts, except those that were rate-limited or lacked a valid credential. */
-  failures: number;
-  limited: number;
-  /** Attempts whose credential was refused. */
-  renewals: number;
-  /** True after a credential has expired in the wait for a slot: the next one is sent in any case. */
-  sendsExpired: boolean;
-}
-
 /** The result of one slot of the rate limiter. */
 type AttemptResult =
   | JudgedAttempt
@@ -139,9 +123,9 @@ type AttemptResult =
  * `DeferredError`, and the signal's reason.
  */
 export async function runRequest(parts: ClientParts, request: ApiRequest): Promise<ApiAnswer> {
-  const reservation = request.reservation ?? answerMemory.open();
+  const reservation = request.reservation ?? new MemoryReservation();
   try {
-    return await runAttempts(parts, request, reservation);
+    return await new RunningRequest(parts, request, reservation).run();
   } catch (error) {
     reservation.release();
     throw error;
@@ -150,161 +134,264 @@ export async function runRequest(parts: ClientParts, request: ApiRequest): Promi
   }
 }
 
-async function runAttempts(
-  parts: ClientParts,
-  request: ApiRequest,
-  reservation: MemoryReservation,
-): Promise<ApiAnswer> {
-  const { origins, version, credentials } = parts;
-  const hop = firstHop(request.url, origins);
-  // A URL without a credential, such as that of a file, is requested unchanged.
-  if (hop.credentialed) {
-    hop.url = withVersionQuery(withoutParams(hop.url, credentials.queryNames), version.query, origins.home);
-  }
-  const begun = { failures: 0, limited: 0, renewals: 0, sendsExpired: false };
-  const state: RequestProgress = { request, hop, reservation, ...begun };
-  for (;;) {
-    request.signal?.throwIfAborted();
-    const result = await takeSlot(parts, state);
-    if (result === null) continue;
-    if (result.kind === 'expired') state.sendsExpired = true;
-    else if (result.kind === 'redirect') follow(parts, state, result);
-    else {
-      report(parts, state, result);
-      const answer = await react(parts, state, result);
-      if (answer !== null) return answer;
-    }
-  }
-}
-
-/** Makes one attempt within the rate limit; null if no credential could be obtained and another attempt is allowed. */
-async function takeSlot(parts: ClientParts, state: RequestProgress): Promise<AttemptResult | null> {
-  const { lane, signal } = state.request;
-  let credential = NO_CREDENTIAL;
-  if (state.hop.credentialed) {
-    try {
-      credential = await parts.credentials.get(lane, signal);
-    } catch (error) {
-      await retryCredential(parts, state, error);
-      return null;
-    }
-  }
-  const use = async (dialect: RateDialect): Promise<Attempted<AttemptResult>> => {
-    // Another request may have renewed it in the meantime.
-    const newest = state.hop.credentialed ? parts.credentials.current() : NO_CREDENTIAL;
-    if (newest === null && !state.sendsExpired) return { result: { kind: 'expired' }, facts: null };
-    return attempt(parts, state, newest ?? credential, dialect);
-  };
-  return parts.limiterFor(state.hop.url).run(lane, use, signal);
-}
-
 const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 
-/** Makes one attempt: sends the request, reads the answer and decides its outcome. */
-async function attempt(
-  parts: ClientParts,
-  state: RequestProgress,
-  own: SentCredential,
-  dialect: RateDialect,
-): Promise<Attempted<AttemptResult>> {
-  const { request, hop, reservation } = state;
-  const { meter, into, signal, body, as: caller } = request;
-  const credential = caller === undefined ? own : caller === 'nobody' ? NO_CREDENTIAL : falsifyCredential(own);
-  // Only the source's own credential is renewed when it is refused.
-  const sent = hop.credentialed && caller === undefined ? own : null;
-  meter.requests += 1;
-  // Releases the memory of the previous attempt.
-  reservation.resize(0);
-  // Only here, because a credential in the query must not be stored or logged.
-  const url = withAppended(hop.url, credential.query);
-  const headers = { ...headersFor(parts, state, credential), ...into?.headers() };
-  const answer = await parts.exchange(
-    { url, method: methodOf(state), headers, ...(body === undefined ? {} : { body }), signal, into },
-    { count: (bytes) => (meter.bytes += bytes), reservation },
-  );
-  if (REDIRECTS.has(answer.status)) {
-    const facts = factsOf(answer, readAnswerLimits(answer, dialect), false);
-    return { result: { kind: 'redirect', answer }, facts };
-  }
-  const reading = interpret(answer, request.isRecord ?? parts.isRecord, {
-    values: parts.http.max_values,
-    digits: parts.http.max_digits,
-    reservation,
-  });
-  const limits = readAnswerLimits({ ...answer, body: reading.response.json }, dialect);
-  const response = { ...reading.response, limits };
-  const verdict = matchSkipRule(request.skips, response) ?? parts.judge(response);
-  return {
-    result: { kind: 'judged', verdict, answer, reading, sent },
-    facts: factsOf(answer, limits, verdict.outcome === 'limited'),
-  };
-}
+/** One request with the state of its attempts. */
+class RunningRequest {
+  readonly #parts: ClientParts;
+  readonly #request: ApiRequest;
+  readonly #reservation: MemoryReservation;
+  readonly #method: HttpMethod;
+  #hop: Hop;
+  /** Failed attempts, except those that were rate-limited or lacked a valid credential. */
+  #failures = 0;
+  #limited = 0;
+  /** Attempts whose credential was refused. */
+  #renewals = 0;
+  /** True after a credential has expired in the wait for a slot: the next one is sent in any case. */
+  #sendsExpired = false;
 
-/** Other origins get neither the credential nor the headers of the profile, because both may be secret. */
-function headersFor(
-  parts: ClientParts,
-  { request, hop }: RequestProgress,
-  { headers }: SentCredential,
-): Record<string, string> {
-  if (!hop.credentialed) return { ...PLAIN_HEADERS };
-  const all = [parts.homeHeaders, request.headers ?? {}, headers];
-  const cookies = all.flatMap((each) => each['cookie'] ?? []);
-  return Object.assign({}, ...all, cookies.length > 1 ? { cookie: cookies.join('; ') } : {});
-}
-
-/** Waits before the next attempt to obtain a credential; throws the error if it is final. */
-async function retryCredential(parts: ClientParts, state: RequestProgress, error: unknown): Promise<void> {
-  if (!(error instanceof SyncError) || error instanceof DeferredError || error.recovery !== 'retry') throw error;
-  state.failures += 1;
-  if (state.failures >= parts.http.attempts || !parts.quota.take()) throw error;
-  const { code } = error;
-  await waitToRetry(parts, state, { status: null, code, reason: code, request_id: null, of: parts.http.attempts - 1 });
-}
-
-/** Moves the request to the target of a redirect. */
-function follow(
-  parts: ClientParts,
-  state: RequestProgress,
-  { answer }: Extract<AttemptResult, { kind: 'redirect' }>,
-): void {
-  try {
-    if (methodOf(state) !== 'GET') refusePostRedirect(answer.status);
-    const hop = nextHop(state.hop, answer.headers['location'], parts.origins);
-    state.hop = { ...hop, url: withoutParams(hop.url, hop.credentialed ? parts.credentials.queryNames : []) };
-  } catch (error) {
-    if (!(error instanceof SyncError)) throw error;
-    const message = `${methodOf(state)} ${urlOf(parts, state)} answered ${answer.status}: ${error.message}`;
-    throw new SyncError(error.code, message, { recovery: error.recovery, hint: error.hint });
-  }
-}
-
-/** Reacts to the outcome of one attempt: returns an answer or throws; null for another attempt. */
-async function react(parts: ClientParts, state: RequestProgress, judged: JudgedAttempt): Promise<ApiAnswer | null> {
-  const { outcome, code } = judged.verdict;
-  const { request } = state;
-  if (isGone(request, judged) || (outcome === 'stop' && request.missing === 'skip' && ABSENT_CODES.has(code))) {
-    return toAnswer(parts, state, judged, 'skip');
-  }
-  switch (outcome) {
-    case 'ok':
-    case 'skip':
-      return toAnswer(parts, state, judged, outcome);
-    case 'retry':
-      await (code === 'memory_full' ? awaitMemory(parts, state, judged) : retryLater(parts, state, judged));
-      return null;
-    case 'limited':
-      request.meter.limited += 1;
-      state.limited += 1;
-      if (state.limited < MAX_LIMITED_ANSWERS) return null;
-      throw failure(parts, state, judged, 'the service kept limiting it');
-    case 'reauth': {
-      const isRenewed = judged.sent !== null && parts.credentials.renew(judged.sent, state.renewals > 0);
-      state.renewals += 1;
-      if (isRenewed && state.renewals <= MAX_RENEWALS) return null;
-      throw failure(parts, state, judged);
+  constructor(parts: ClientParts, request: ApiRequest, reservation: MemoryReservation) {
+    const { origins, version, credentials } = parts;
+    this.#parts = parts;
+    this.#request = request;
+    this.#reservation = reservation;
+    this.#method = request.method ?? 'GET';
+    this.#hop = firstHop(request.url, origins);
+    // A URL without a credential, such as that of a file, is requested unchanged.
+    if (this.#hop.credentialed) {
+      const url = withoutParams(this.#hop.url, credentials.queryNames);
+      this.#hop.url = withVersionQuery(url, version.query, origins.home);
     }
-    default:
-      throw failure(parts, state, judged);
+  }
+
+  async run(): Promise<ApiAnswer> {
+    for (;;) {
+      this.#request.signal?.throwIfAborted();
+      const result = await this.#takeSlot();
+      if (result === null) continue;
+      if (result.kind === 'expired') this.#sendsExpired = true;
+      else if (result.kind === 'redirect') this.#follow(result.answer);
+      else {
+        this.#report(result);
+        const answer = await this.#react(result);
+        if (answer !== null) return answer;
+      }
+    }
+  }
+
+  /** Makes one attempt within the rate limit; null if no credential could be obtained and another attempt is allowed. */
+  async #takeSlot(): Promise<AttemptResult | null> {
+    const { credentials, limiterFor } = this.#parts;
+    const { lane, signal } = this.#request;
+    const { credentialed, url } = this.#hop;
+    let credential = NO_CREDENTIAL;
+    if (credentialed) {
+      try {
+        credential = await credentials.get(lane, signal);
+      } catch (error) {
+        await this.#retryCredential(error);
+        return null;
+      }
+    }
+    const use = async (dialect: RateDialect): Promise<Attempted<AttemptResult>> => {
+      // Another request may have renewed it in the meantime.
+      const newest = credentialed ? credentials.current() : NO_CREDENTIAL;
+      if (newest === null && !this.#sendsExpired) return { result: { kind: 'expired' }, facts: null };
+      return this.#attempt(newest ?? credential, dialect);
+    };
+    return limiterFor(url).run(lane, use, signal);
+  }
+
+  /** Makes one attempt: sends the request, reads the answer and decides its outcome. */
+  async #attempt(own: SentCredential, dialect: RateDialect): Promise<Attempted<AttemptResult>> {
+    const { exchange, http, isRecord, judge } = this.#parts;
+    const { meter, into, signal, body, as: caller, skips } = this.#request;
+    const reservation = this.#reservation;
+    const credential = caller === undefined ? own : caller === 'nobody' ? NO_CREDENTIAL : falsifyCredential(own);
+    // Only the source's own credential is renewed when it is refused.
+    const sent = this.#hop.credentialed && caller === undefined ? own : null;
+    meter.requests += 1;
+    // Releases the memory of the previous attempt.
+    reservation.resize(0);
+    // Only here, because a credential in the query must not be stored or logged.
+    const url = withAppended(this.#hop.url, credential.query);
+    const headers = { ...this.#headers(credential), ...into?.headers() };
+    const answer = await exchange(
+      { url, method: this.#method, headers, ...(body === undefined ? {} : { body }), signal, into },
+      { count: (bytes) => (meter.bytes += bytes), reservation },
+    );
+    if (REDIRECTS.has(answer.status)) {
+      const facts = factsOf(answer, readAnswerLimits(answer, dialect), false);
+      return { result: { kind: 'redirect', answer }, facts };
+    }
+    const bounds = { values: http.max_values, digits: http.max_digits, reservation };
+    const reading = interpret(answer, this.#request.isRecord ?? isRecord, bounds);
+    const limits = readAnswerLimits({ ...answer, body: reading.response.json }, dialect);
+    const response = { ...reading.response, limits };
+    const verdict = matchSkipRule(skips, response) ?? judge(response);
+    return {
+      result: { kind: 'judged', verdict, answer, reading, sent },
+      facts: factsOf(answer, limits, verdict.outcome === 'limited'),
+    };
+  }
+
+  /** Other origins get neither the credential nor the headers of the profile, because both may be secret. */
+  #headers({ headers }: SentCredential): Record<string, string> {
+    if (!this.#hop.credentialed) return { ...PLAIN_HEADERS };
+    const all = [this.#parts.homeHeaders, this.#request.headers ?? {}, headers];
+    const cookies = all.flatMap((each) => each['cookie'] ?? []);
+    return Object.assign({}, ...all, cookies.length > 1 ? { cookie: cookies.join('; ') } : {});
+  }
+
+  /** Waits before the next attempt to obtain a credential; throws the error if it is final. */
+  async #retryCredential(error: unknown): Promise<void> {
+    const { http, quota } = this.#parts;
+    if (!(error instanceof SyncError) || error instanceof DeferredError || error.recovery !== 'retry') throw error;
+    this.#failures += 1;
+    if (this.#failures >= http.attempts || !quota.take()) throw error;
+    const { code } = error;
+    await this.#waitToRetry({ status: null, code, reason: code, request_id: null, of: http.attempts - 1 });
+  }
+
+  /** Moves the request to the target of a redirect. */
+  #follow({ status, headers }: WireAnswer): void {
+    const { origins, credentials } = this.#parts;
+    try {
+      if (this.#method !== 'GET') refusePostRedirect(status);
+      const hop = nextHop(this.#hop, headers['location'], origins);
+      this.#hop = { ...hop, url: withoutParams(hop.url, hop.credentialed ? credentials.queryNames : []) };
+    } catch (error) {
+      if (!(error instanceof SyncError)) throw error;
+      const message = `${this.#method} ${this.#shownUrl()} answered ${status}: ${error.message}`;
+      throw new SyncError(error.code, message, { recovery: error.recovery, hint: error.hint });
+    }
+  }
+
+  /** Reacts to the outcome of one attempt: returns an answer or throws; null for another attempt. */
+  async #react(judged: JudgedAttempt): Promise<ApiAnswer | null> {
+    const { outcome, code } = judged.verdict;
+    const request = this.#request;
+    if (isGone(request, judged) || (outcome === 'stop' && request.missing === 'skip' && ABSENT_CODES.has(code))) {
+      return this.#toAnswer(judged, 'skip');
+    }
+    switch (outcome) {
+      case 'ok':
+      case 'skip':
+        return this.#toAnswer(judged, outcome);
+      case 'retry':
+        await (code === 'memory_full' ? this.#awaitMemory(judged) : this.#retryLater(judged));
+        return null;
+      case 'limited':
+        request.meter.limited += 1;
+        this.#limited += 1;
+        if (this.#limited < MAX_LIMITED_ANSWERS) return null;
+        throw this.#failure(judged, 'the service kept limiting it');
+      case 'reauth': {
+        const isRenewed = judged.sent !== null && this.#parts.credentials.renew(judged.sent, this.#renewals > 0);
+        this.#renewals += 1;
+        if (isRenewed && this.#renewals <= MAX_RENEWALS) return null;
+        throw this.#failure(judged);
+      }
+      default:
+        throw this.#failure(judged);
+    }
+  }
+
+  async #retryLater(judged: JudgedAttempt): Promise<void> {
+    const { http, quota, origins } = this.#parts;
+    const { answer, verdict } = judged;
+    this.#failures += 1;
+    const attempts = Math.min(http.attempts, verdict.attempts ?? Infinity);
+    if (this.#failures >= attempts) throw this.#failure(judged);
+    if (!quota.take()) throw this.#failure(judged, 'too many requests fail to try this one again');
+    this.#request.meter.retries += 1;
+    const reason = answer.status >= 400 ? `answered ${answer.status}` : verdict.reason;
+    await this.#waitToRetry({
+      status: answer.status === 0 ? null : answer.status,
+      code: verdict.code,
+      reason: answer.failure ?? reason,
+      request_id: requestId(answer.headers, origins.secrets),
+      of: attempts - 1,
+    });
+  }
+
+  /** Waits before a retry, after reporting it. */
+  #waitToRetry(failed: Omit<RetryEvent, 'method' | 'url' | 'retry' | 'wait_ms'>): Promise<void> {
+    const { backoff, retried, clock } = this.#parts;
+    const retry = this.#failures;
+    const wait_ms = backoffDelay(retry, backoff, Math.random);
+    retried?.({ method: this.#method, url: this.#shownUrl(), retry, ...failed, wait_ms });
+    return clock.sleep(wait_ms, this.#request.signal);
+  }
+
+  /** Waits until this answer may exceed the memory limit. Holds no slot or memory, which other answers may need. */
+  async #awaitMemory(judged: JudgedAttempt): Promise<void> {
+    const { clock, http } = this.#parts;
+    const { signal, whenFull, meter } = this.#request;
+    this.#reservation.resize(0);
+    const endsAt = clock.monotonic() + http.timeout;
+    if (whenFull === 'fail') throw this.#failure(judged);
+    while (!this.#reservation.tryToExceed()) {
+      if (clock.monotonic() >= endsAt) throw this.#failure(judged);
+      await clock.sleep(MEMORY_POLL_MS, signal);
+    }
+    meter.retries += 1;
+  }
+
+  /** Returns the answer of the last attempt; `json` is null if its outcome is `skip`. */
+  #toAnswer({ answer, reading, verdict }: JudgedAttempt, outcome: 'ok' | 'skip'): ApiAnswer {
+    const { quota, credentials } = this.#parts;
+    const age = readAnswerAge(answer.headers);
+    quota.refund();
+    return {
+      outcome,
+      code: verdict.code,
+      url: this.#hop.url,
+      status: answer.status,
+      headers: answer.headers,
+      bytes: reading.bytes,
+      json: outcome === 'ok' ? (reading.response.json ?? null) : null,
+      requestedAt: answer.sentAt - age.ageMs,
+      age,
+      serverDate: clockOf(answer.headers['date'], answer.receivedAt),
+      withheld: credentials.queryNames,
+    };
+  }
+
+  #failure(judged: JudgedAttempt, note?: string): SyncError {
+    const { version, origins } = this.#parts;
+    return requestError({
+      judged,
+      method: this.#method,
+      url: this.#shownUrl(),
+      hint: hintFor(judged, { url: this.#hop.url, versionPrefix: version.prefix }),
+      attempts: Math.max(this.#failures, this.#limited, 1),
+      secrets: origins.secrets,
+      note,
+    });
+  }
+
+  /** Counts and logs an attempt. */
+  #report({ answer, verdict }: JudgedAttempt): void {
+    const { outcome, code } = verdict;
+    const { outcomes } = this.#request.meter;
+    outcomes[outcome] = (outcomes[outcome] ?? 0) + 1;
+    this.#parts.log?.({
+      msg: 'request',
+      method: this.#method,
+      url: this.#shownUrl(),
+      status: answer.status === 0 ? null : answer.status,
+      outcome,
+      code,
+      attempt: this.#failures + 1,
+      latency_ms: Math.round(answer.elapsedMs),
+      request_id: requestId(answer.headers, this.#parts.origins.secrets),
+    });
+  }
+
+  #shownUrl(): string {
+    return shownUrl(this.#hop.url, this.#parts.shownQuery);
   }
 }
 
@@ -312,109 +399,4 @@ async function react(parts: ClientParts, state: RequestProgress, judged: JudgedA
 function isGone(request: ApiRequest, { verdict, answer: { status, failure }, reading }: JudgedAttempt): boolean {
   if (failure !== null || verdict.outcome === 'limited' || verdict.outcome === 'reauth') return false;
   return request.isGone?.({ status, json: reading.response.json }) ?? false;
-}
-
-async function retryLater(parts: ClientParts, state: RequestProgress, judged: JudgedAttempt): Promise<void> {
-  const { answer, verdict } = judged;
-  state.failures += 1;
-  const attempts = Math.min(parts.http.attempts, verdict.attempts ?? Infinity);
-  if (state.failures >= attempts) throw failure(parts, state, judged);
-  if (!parts.quota.take()) throw failure(parts, state, judged, 'too many requests fail to try this one again');
-  state.request.meter.retries += 1;
-  const reason = answer.status >= 400 ? `answered ${answer.status}` : verdict.reason;
-  await waitToRetry(parts, state, {
-    status: answer.status === 0 ? null : answer.status,
-    code: verdict.code,
-    reason: answer.failure ?? reason,
-    request_id: requestId(answer.headers, parts.origins.secrets),
-    of: attempts - 1,
-  });
-}
-
-/** Waits before a retry, after reporting it. */
-function waitToRetry(
-  parts: ClientParts,
-  state: RequestProgress,
-  failed: Omit<RetryEvent, 'method' | 'url' | 'retry' | 'wait_ms'>,
-): Promise<void> {
-  const { failures: retry, request } = state;
-  const wait_ms = backoffDelay(retry, parts.backoff, Math.random);
-  parts.retried?.({ method: methodOf(state), url: urlOf(parts, state), retry, ...failed, wait_ms });
-  return parts.clock.sleep(wait_ms, request.signal);
-}
-
-/** Waits for memory without holding a slot or memory, which the request that uses the memory may need. */
-async function awaitMemory(parts: ClientParts, state: RequestProgress, judged: JudgedAttempt): Promise<void> {
-  const { signal, whenFull, meter } = state.request;
-  state.reservation.resize(0);
-  if (whenFull === 'fail') throw failure(parts, state, judged);
-  try {
-    await state.reservation.waitForTurn(parts.clock, parts.http.timeout, signal);
-  } catch (error) {
-    signal?.throwIfAborted();
-    throw error instanceof SyncError ? failure(parts, state, judged) : error;
-  }
-  meter.retries += 1;
-}
-
-/** Returns the answer of the last attempt; `json` is null if its outcome is `skip`. */
-function toAnswer(
-  parts: ClientParts,
-  state: RequestProgress,
-  judged: JudgedAttempt,
-  outcome: 'ok' | 'skip',
-): ApiAnswer {
-  const { answer, reading, verdict } = judged;
-  const age = readAnswerAge(answer.headers);
-  parts.quota.refund();
-  return {
-    outcome,
-    code: verdict.code,
-    url: state.hop.url,
-    status: answer.status,
-    headers: answer.headers,
-    bytes: reading.bytes,
-    json: outcome === 'ok' ? (reading.response.json ?? null) : null,
-    requestedAt: answer.sentAt - age.ageMs,
-    age,
-    serverDate: clockOf(answer.headers['date'], answer.receivedAt),
-    withheld: parts.credentials.queryNames,
-  };
-}
-
-function failure(parts: ClientParts, state: RequestProgress, judged: JudgedAttempt, note?: string): SyncError {
-  return requestError({
-    judged,
-    method: methodOf(state),
-    url: urlOf(parts, state),
-    hint: hintFor(judged, { url: state.hop.url, versionPrefix: parts.version.prefix }),
-    attempts: Math.max(state.failures, state.limited, 1),
-    secrets: parts.origins.secrets,
-    note,
-  });
-}
-
-/** Counts and logs an attempt. */
-function report(parts: ClientParts, state: RequestProgress, { answer, verdict }: JudgedAttempt): void {
-  const { outcomes } = state.request.meter;
-  outcomes[verdict.outcome] = (outcomes[verdict.outcome] ?? 0) + 1;
-  parts.log?.({
-    msg: 'request',
-    method: methodOf(state),
-    url: urlOf(parts, state),
-    status: answer.status === 0 ? null : answer.status,
-    outcome: verdict.outcome,
-    code: verdict.code,
-    attempt: state.failures + 1,
-    latency_ms: Math.round(answer.elapsedMs),
-    request_id: requestId(answer.headers, parts.origins.secrets),
-  });
-}
-
-function methodOf({ request }: RequestProgress): HttpMethod {
-  return request.method ?? 'GET';
-}
-
-function urlOf(parts: ClientParts, state: RequestProgress): string {
-  return shownUrl(state.hop.url, parts.shownQuery);
 }

@@ -1,4 +1,3 @@
-// Widens the tables of a resource for new records, and rewrites stored rows if that changes them.
 import { setImmediate } from 'node:timers/promises';
 import type { CompiledQuery } from 'kysely';
 import type { ResourceProfile } from '../config/profile/profile.ts';
@@ -12,14 +11,16 @@ import { SyncError } from '../model/errors.ts';
 import type { ResourceShape, ShapeChange } from '../model/table.ts';
 import { timestampText } from '../model/timestamp-text.ts';
 import { pathText } from '../rows/columns/column-name.ts';
-import { changesStoredRows, shapeChanges } from '../rows/evolve-shape.ts';
+import { changesStoredRows, changeTypes, shapeChanges } from '../rows/evolve-shape.ts';
 import { storedValue } from '../rows/records/as-record.ts';
 import { type ShapedPage, type ShapeInput, shapeRecords } from '../rows/shape-page.ts';
 import type { ShapeProfile } from '../rows/shape-tree.ts';
-import { planKeys } from '../views/planned-view.ts';
+import { planKeys } from '../views/plan-indexes.ts';
 import { coverRows, type ViewGrowth, viewGrowth } from './grow-views.ts';
 import type { LoadContext } from './load-context.ts';
 import { shapeOf } from './prepare-page.ts';
+
+// Widens the tables of a resource for new records, and rewrites stored rows if that changes them.
 
 /**
  * Calls `shapeRecords` again if the tables must grow, with facts of the warehouse: the names that are taken, and the
@@ -120,14 +121,7 @@ async function numericColumns(warehouse: Warehouse, changes: readonly ShapeChang
 
 /** The shape with these columns as numerics. */
 export function withNumeric(shape: ResourceShape, numeric: ReadonlySet<string>): ResourceShape {
-  if (numeric.size === 0) return shape;
-  const tables = shape.tables.map((table) => ({
-    ...table,
-    columns: table.columns.map((column) =>
-      numeric.has(`${table.name} ${column.name}`) ? { ...column, type: 'numeric' as const } : column,
-    ),
-  }));
-  return { ...shape, tables };
+  return changeTypes(shape, ({ name, type }, table) => (numeric.has(`${table.name} ${name}`) ? 'numeric' : type));
 }
 
 const RECORDS_PER_PAGE = 500;

@@ -23,8 +23,7 @@ import type { ViewChange } from '../database/view-dialect.ts';
 import type { ColumnComment, Warehouse } from '../database/warehouse.ts';
 import type { Column, ResourceShape, TableRows, TableShape } from '../model/table.ts';
 import { type CalendarDay, daysOfYears, timestampText, type Years } from '../model/timestamp-text.ts';
-import { type ExistingViews, planViews } from '../views/plan-views.ts';
-import { asChange } from '../views/planned-view.ts';
+import { asChange, type ExistingViews, planViews } from '../views/plan-views.ts';
 import type { ExistingColumn, PlannedView, Relation, ViewedResource, ViewModel } from '../views/view.ts';
 import type { CopiedProfile, LoadContext } from './load-context.ts';
 

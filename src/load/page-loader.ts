@@ -4,7 +4,7 @@ import { readTables } from '../database/state/catalog.ts';
 import { resolveRejects, restoreDeletes, saveRejects } from '../database/state/stored-rows.ts';
 import type { ReportedDelete } from '../database/state/suspects.ts';
 import { saveSourceTexts } from '../database/state/versions.ts';
-import type { ResourceShape, TableRows } from '../model/table.ts';
+import type { TableRows } from '../model/table.ts';
 import { shapeChanges, withReferencesAsText } from '../rows/evolve-shape.ts';
 import { textHash } from '../rows/records/record-key.ts';
 import { initialShape, type ShapedPage } from '../rows/shape-page.ts';
@@ -12,16 +12,7 @@ import { finishReshape, fixColumns, growTables, shapeAndGrow } from './grow-shap
 import { coverRows } from './grow-views.ts';
 import type { KeyConflicts, KeyedRecord, RejectedRecord } from './key-records.ts';
 import type { LoadContext } from './load-context.ts';
-import {
-  keyOf,
-  type LoadablePage,
-  type ExcludedRow,
-  type OlderPolicy,
-  pageRows,
-  type PreparedPage,
-  preparePage,
-  shapeOf,
-} from './prepare-page.ts';
+import { type ExcludedRow, keyOf, type LoadablePage, type OlderPolicy, pageRows, type PreparedPage, preparePage, shapeOf } from './prepare-page.ts';
 
 /** A record's key and the service's own time of change: its text, and epoch milliseconds. */
 export interface DatedKey {
@@ -48,9 +39,8 @@ export interface PageFacts {
   tombstoned: readonly ReportedDelete[];
   /** New and changed records. */
   written: readonly KeyedRecord[];
-  /** Their rows, and the tables as they were before the page. */
+  /** Their rows. */
   rows: readonly TableRows[];
-  shapeBefore: ResourceShape;
 }
 
 /** Turns pages of one resource into committed rows. */
@@ -121,7 +111,6 @@ async function loadPage(
     tombstoned: difference.tombstoned.map(({ key }) => ({ key, at: tombstones.get(key)?.at ?? null })),
     written,
     rows: shaped.rows,
-    shapeBefore,
   };
   const together = await statements(facts, outcome);
   await coverRows(context, shaped.rows);

@@ -1,4 +1,7 @@
-/** The log: JSON lines without secrets, which never block the work. */
+/**
+ * The log (`createLog`): one JSON object per line, without secrets. Lines that no process reads are dropped, so that the
+ * log never blocks a sync. A line that is written during a run also names the run and its resource (`withinRun`).
+ */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { type DestinationStream, type Logger, pino } from 'pino';
 import { errorReport } from '../model/errors.ts';
@@ -13,19 +16,13 @@ interface LogOptions {
   secrets: readonly string[];
   /** Receives the lines; standard error if absent. */
   destination?: LineSink;
-  lost?: LostLines;
-}
-
-/** Lines of a log that could not be written. */
-export interface LostLines {
-  count: number;
 }
 
 /**
  * Creates the log: one JSON object per line with `level` by name and `time` in ISO 8601. The serialised line is searched
  * for the secrets, because a search by field names would miss most of the ways in which a secret gets into a log.
  */
-export function createLog({ level, secrets, destination = process.stderr, lost }: LogOptions): Logger {
+export function createLog({ level, secrets, destination = process.stderr }: LogOptions): Logger {
   return pino(
     {
       level,
@@ -37,7 +34,7 @@ export function createLog({ level, secrets, destination = process.stderr, lost }
         streamWrite: (line) => `${toTypableCommands(visibleText(scrubJson(line.trimEnd(), secrets)))}\n`,
       },
     },
-    nonBlockingStream(destination, lost ?? { count: 0 }),
+    nonBlockingStream(destination),
   );
 }
 
@@ -62,47 +59,20 @@ interface LineSink {
 }
 
 /**
- * Writes to the sink without ever blocking or failing. While the buffer is full, the reader is gone or writing fails,
- * lines are dropped and counted; the next line that can be written is preceded by one that reports their number.
+ * Writes to the sink without ever blocking or failing. Lines are dropped while the buffer is full, after the reader has
+ * closed the pipe, and if writing fails, for example to a file on a full disk.
  */
-function nonBlockingStream(sink: LineSink, lost: LostLines): DestinationStream {
-  let unreported = 0;
-  lossReports.add(() => {
-    if (unreported > 0 && tryWrite(sink, lossLine(unreported))) unreported = 0;
-  });
+function nonBlockingStream(sink: LineSink): DestinationStream {
   return {
     write: (line) => {
-      if (tryWrite(sink, unreported === 0 ? line : lossLine(unreported) + line)) unreported = 0;
-      else {
-        lost.count += 1;
-        unreported += 1;
+      if (sink.writable === false || (sink.writableLength ?? 0) + line.length > MAX_BUFFERED_CHARACTERS) return;
+      try {
+        sink.write(line);
+      } catch {
+        // The log must not stop the work.
       }
     },
   };
-}
-
-/** One function per log of this process. */
-const lossReports = new Set<() => void>();
-
-/** Reports dropped lines that no later line has reported; called before the process exits. */
-export function reportLostLines(): void {
-  for (const report of lossReports) report();
-}
-
-function tryWrite(sink: LineSink, text: string): boolean {
-  if (sink.writable === false || (sink.writableLength ?? 0) + text.length > MAX_BUFFERED_CHARACTERS) return false;
-  try {
-    sink.write(text);
-    return true;
-  } catch {
-    // For example a file on a full disk: logging must not stop the work.
-    return false;
-  }
-}
-
-function lossLine(lines: number): string {
-  const time = new Date().toISOString();
-  return `${JSON.stringify({ level: 'warn', time, lines, msg: 'lines of this log were not written: nobody read them' })}\n`;
 }
 
 /** The run, and the resource in it, that the current work belongs to. */

@@ -1,4 +1,5 @@
-// The Prometheus metrics: counters of events, and gauges that each scrape sets from the status.
+// The Prometheus metrics of a process: counters that the work increases, and gauges that are set from the status of all
+// sources each time when Prometheus requests `/metrics`.
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from '@prometheus-io/client';
 import type { ScanMode } from '../model/vocabulary.ts';
 
@@ -28,28 +29,19 @@ const UNCONVENTIONAL = [
   'nodejs_eventloop_utilization_histogram',
 ];
 
-/** Creates a registry of its own, so that two in one process do not clash. `lostLines` counts log lines that were dropped. */
-export function createMetrics(version: string, lostLines: () => number = () => 0) {
+/** Creates all metrics in a separate registry, so that two servers in one process, as in tests, do not clash. */
+export function createMetrics(version: string) {
   const registry = new Registry();
   const registers = [registry];
   collectDefaultMetrics({ register: registry });
   for (const name of UNCONVENTIONAL) registry.removeSingleMetric(name);
   const build = { name: 'content_sync_build_info', help: 'Always 1; the labels say what runs.', registers };
   new Gauge({ ...build, labelNames: ['version'] }).set({ version }, 1);
-  const lost = new Counter({
-    name: 'content_sync_log_lines_lost_total',
-    help: 'Lines of the log that were not written, because no process read them.',
-    registers,
-  });
   return {
     counters: createCounters(registers),
     status: createStatusGauges(registers),
     /** Returns the Prometheus text (`text/plain; version=0.0.4`). */
-    text: (): Promise<string> => {
-      lost.reset();
-      lost.inc(lostLines());
-      return registry.metrics();
-    },
+    text: (): Promise<string> => registry.metrics(),
     /** Stops the default metrics of the process. */
     close: (): void => registry.clear(),
   };

@@ -1,10 +1,12 @@
-// Reads the pages of one scan, reads some again if the listing moved meanwhile, and finds out which page is next.
+// Reads the pages of one scan one after the other: finds out what follows each page, and reads pages again if the listing
+// moved meanwhile. Example: page 2 reports a larger total than page 1, so a record was created. It may have pushed the last
+// record of page 1 to page 2, which is harmless, or lie on page 1, which was read before. So both are read again.
 import { declaredEnd } from '../config/profile/page-style.ts';
 import type { ApiAnswer } from '../http/client.ts';
 import { KEY_FINGERPRINT_BYTES } from '../rows/records/record-key.ts';
 import { lastKnown, sameKeys } from './guards/key-set.ts';
 import type { PageAges } from './guards/page-ages.ts';
-import type { AddedPage, PaginationState } from './guards/pagination-state.ts';
+import { NO_KEYS } from './guards/pagination-state.ts';
 import {
   isRepeated,
   type ListingParts,
@@ -17,52 +19,79 @@ import {
   verifyPastEnd,
 } from './guards/verify-end.ts';
 import { isSamePosition, type PagePosition, sentTexts } from './page-styles/page-position.ts';
-import { type Doubt, pageError, type PageFault, type ScanEnd, type ScannedPage } from './page.ts';
+import { type IncompleteReason, pageError, type PageFault, type ScanEnd, type ScannedPage } from './page.ts';
 import type { PagePrefetch } from './requests/prefetch-pages.ts';
 import { isExpired, PastEnd, readPage, type ReadPage } from './requests/read-page.ts';
 
 interface ReaderParts extends ListingParts {
   prefetch: PagePrefetch;
-  state: PaginationState;
   ages: PageAges;
   signal: AbortSignal | undefined;
-  /** Records on the largest page that named a next one, in earlier scans; 0 if none is known. */
-  fullPageSize: number;
 }
 
-/** A page before its next step is known. */
-interface UnsteppedPage extends ReadPage {
-  /** Records that it shares with the page before by request; Infinity if any number is fine. */
+/** A page, and how many records it shares with the page before by request; Infinity if any number is fine. */
+interface OverlappingPage extends ReadPage {
   overlap: number;
 }
 
-interface SteppedPage extends UnsteppedPage, VerifiedEnd {
-  next: PagePosition | null;
-}
+/** A page of which it is known what follows: the next page, or the end of the listing. */
+type SteppedPage = OverlappingPage & ({ next: PagePosition } | { next: null; end: VerifiedEnd });
 
 /** A page that is shorter than it says may have been truncated: it is requested this often. */
 const MAX_SHORT_PAGE_ATTEMPTS = 3;
 /** Two neighbouring pages are read again this often until the listing is stable between them. */
 const MAX_REREADS = 5;
-const NO_KEYS = new Uint8Array();
 
-/**
- * Reads the pages of one scan and determines what follows each. If the listing moved between two pages, the first one is
- * returned again, with what had slipped from the second onto it. Throws as `scanPages` does.
- */
+/** Reads the pages of one scan. Throws as `scanPages` does. */
 export class PageReader {
   readonly #parts: ReaderParts;
-  /** Records on the largest page that named a next one, or was verified to be the last by a smaller one. */
-  #fullPageSize: number;
-  #last: UnsteppedPage | null = null;
-  #past: PastEndSign = 'refused';
-  #received = 0;
+  /** How the page after the last one was recognised. */
+  #pastEndSign: PastEndSign = 'refused';
   /** Offset of the next page relative to the latest one, in records. */
   step = 0;
 
   constructor(parts: ReaderParts) {
     this.#parts = parts;
-    this.#fullPageSize = parts.fullPageSize;
+  }
+
+  /**
+   * Reads the page at a position, which is the last one that is returned. Before it come pages that had to be read again,
+   * with the records that had moved onto them.
+   */
+  async read(position: PagePosition): Promise<ScannedPage[]> {
+    const { prefetch, state, ages, resource } = this.#parts;
+    const receivedBefore = state.lastRead?.records.length ?? 0;
+    const rereads: ScannedPage[] = [];
+    const read = await this.#readAligned(position, rereads);
+    const page = read === null ? await this.#emptyPageAtEnd() : await this.#findNext(read);
+    const isShared = lastKnown(page.keys, state.last?.keys ?? NO_KEYS) === 0;
+    const change = await this.#readFullPageAgain(page, receivedBefore, position, rereads);
+    const mayHaveMoved = page.records.length > 0 || receivedBefore >= resource.page.size || change !== null;
+    const isBoundary = change !== 'unchanged' && mayHaveMoved;
+    const isPushed = state.add(page, position, page.overlap, isBoundary);
+    ages.admit(page.answer, isBoundary && state.isCutByNumber && page.overlap === 0);
+    if (isPushed && page.overlap === 0) await prefetch.drop();
+    return [...rereads, this.#toScannedPage(page, position, isShared)];
+  }
+
+  /**
+   * For a scan that is resumed at `start`: reads the last stored page again if that shows that the listing has not moved
+   * by more than a page. Throws `SyncError` (`cursor_expired`) if it has: then the scan has to start again.
+   */
+  async verifyStart(start: PagePosition): Promise<ScannedPage[]> {
+    const { state } = this.#parts;
+    if (!state.isCutByNumber || state.last === null || this.#overlappingRequest(start) !== null) return [];
+    const again = await this.#readAgain(state.last.position);
+    if (lastKnown(again.keys, state.last.keys) === -1) throw pageError(POSITION_LOST, start);
+    return [this.#replaceLast(again, state.last.position, start)];
+  }
+
+  /** Ends the scan with this page: that it has not seen all records is no fault then. */
+  cutShort(page: ScannedPage): ScannedPage {
+    if (page.next === null) return page;
+    const end = this.#endOf('signal');
+    const incompleteReasons = end.incompleteReasons.filter(({ code }) => code !== 'fewer');
+    return { ...page, next: null, end: { ...end, incompleteReasons } };
   }
 
   /**
@@ -73,44 +102,6 @@ export class PageReader {
     return this.#overlappingRequest(position) ?? position;
   }
 
-  /**
-   * For a scan that is resumed at `start`: reads the last stored page again if that shows that the listing has not moved
-   * by more than a page. Throws `SyncError` (`cursor_expired`) if it has: then the scan has to start again.
-   */
-  async verifyStart(start: PagePosition): Promise<ScannedPage[]> {
-    const { state } = this.#parts;
-    if (!state.detectsMoves || state.last === null || this.#overlappingRequest(start) !== null) return [];
-    const again = await this.#readAgain(state.last.position);
-    if (lastKnown(again.keys, state.last.keys) === -1) throw pageError(POSITION_LOST, start);
-    return [this.#replaceLast(again, state.last.position, start)];
-  }
-
-  /** Reads the page at a position; `before` are pages that had to be read again first. */
-  async at(position: PagePosition): Promise<{ before: ScannedPage[]; current: ScannedPage }> {
-    const { prefetch, state, ages, resource } = this.#parts;
-    const taken = await this.#read(position);
-    const { read, before } =
-      taken === null ? await this.#verifyLastPage(position) : await this.#readAligned(taken, position);
-    const stepped = read === null ? await this.#pastEnd() : await this.#findNext(read);
-    const isShared = lastKnown(stepped.keys, state.last?.keys ?? NO_KEYS) === 0;
-    const again = await this.#readAgainBefore(stepped, position);
-    const isUnchanged = again !== null && again.length === 0;
-    const mayHaveMoved = stepped.records.length > 0 || this.#received >= resource.page.size || again !== null;
-    const isBoundary = !isUnchanged && mayHaveMoved;
-    this.#received = stepped.records.length;
-    const isPushed = state.add({ ...toStateEntry(stepped, position), overlap: stepped.overlap, isBoundary });
-    ages.admit(stepped.answer, isBoundary && state.detectsMoves && stepped.overlap === 0);
-    if (isPushed && stepped.overlap === 0) await prefetch.drop();
-    return { before: [...before, ...(again ?? [])], current: this.#toPage(stepped, position, isShared) };
-  }
-
-  /** Ends the scan with this page: that it has not seen all records is no doubt then. */
-  cutShort(page: ScannedPage): ScannedPage {
-    if (page.next === null) return page;
-    const end = this.#endOf({ proof: 'signal', fault: null });
-    return { ...page, next: null, end: { ...end, doubts: end.doubts.filter(({ code }) => code !== 'fewer') } };
-  }
-
   /** Returns the request that begins a record early; null if pages do not overlap. */
   #overlappingRequest(position: PagePosition): PagePosition | null {
     const { style, state } = this.#parts;
@@ -119,37 +110,102 @@ export class PageReader {
     return style.positions.earlier(position, 1);
   }
 
+  /**
+   * Reads a page; null if it is past the last one. If the total says that records were created or deleted since the page
+   * before, reads both again until the total or both pages are stable. The first page is always read first: in the other
+   * order a record that is pushed on between the requests would be on neither.
+   */
+  async #readAligned(position: PagePosition, rereads: ScannedPage[]): Promise<OverlappingPage | null> {
+    const { prefetch, state } = this.#parts;
+    let read = await this.#readNext(position);
+    // Overlapping pages show by themselves what moved.
+    while (read?.overlap === 0 && state.last !== null && state.isCutByNumber && state.hasChangedTotal(read.total)) {
+      const { position: place, keys } = state.last;
+      const again = await this.#readAgain(place);
+      const mayBeStale = state.mayBeStale(again.total);
+      if (lastKnown(again.keys, keys) === -1 || rereads.length === MAX_REREADS) {
+        state.hasSlipped = true;
+        return read;
+      }
+      rereads.push(this.#replaceLast(again, place, position));
+      const isSame = sameKeys(again.keys, keys);
+      if (isSame && again.total === read.total) return read;
+      // Prefetched pages are older than these two.
+      await prefetch.drop();
+      const former = read;
+      const latest = await this.#unlessPastEnd(() => this.#readNow(position), state.hasReachedTotal);
+      read = latest === null ? null : { ...latest, overlap: 0 };
+      const isSameNext = read !== null && sameKeys(read.keys, former.keys);
+      if (isSame && isSameNext && !(mayBeStale && read?.total === former.total)) return read;
+    }
+    if (read === null) await this.#readLastAgain(position, rereads);
+    return read;
+  }
+
+  /** A refused page shows no total. If the last page reported more, it is read again: the rest may be on it by now. */
+  async #readLastAgain(position: PagePosition, rereads: ScannedPage[]): Promise<void> {
+    const { state } = this.#parts;
+    const { last } = state;
+    if (last === null || !state.hasReachedTotal || state.isComplete) return;
+    const again = await this.#readAgain(last.position);
+    if (lastKnown(again.keys, last.keys) === -1) state.hasSlipped = true;
+    rereads.push(this.#replaceLast(again, last.position, position));
+  }
+
+  /**
+   * Reads the page before an empty one again if it may have been full: a record that moved onto it would not show
+   * otherwise. Null if it was shorter than others, or something else shows what moved.
+   */
+  async #readFullPageAgain(
+    page: SteppedPage,
+    receivedBefore: number,
+    position: PagePosition,
+    rereads: ScannedPage[],
+  ): Promise<'unchanged' | 'changed' | null> {
+    const { state } = this.#parts;
+    const { last } = state;
+    const isShown = page.total !== null || page.overlap !== 0 || state.hasUncheckedBoundary;
+    if (!state.isCutByNumber || last === null || isShown || page.records.length > 0) return null;
+    if (receivedBefore === 0 || receivedBefore < state.fullPageSize) return null;
+    const again = await this.#readAgain(last.position);
+    if (sameKeys(again.keys, last.keys)) return 'unchanged';
+    rereads.push(this.#replaceLast(again, last.position, position));
+    return 'changed';
+  }
+
   /** Reads the next page, prefetched or not; null if it is past the last one: refused, or the same page again. */
-  async #read(position: PagePosition): Promise<UnsteppedPage | null> {
-    const { state, resource } = this.#parts;
-    const read = await this.#take(position);
+  async #readNext(position: PagePosition): Promise<OverlappingPage | null> {
+    const { signal, prefetch, style, state, resource, acceptsEnd } = this.#parts;
+    signal?.throwIfAborted();
+    const isAfterShort = (state.lastRead?.records.length ?? Infinity) < state.fullPageSize;
+    const mayBePast = style.positions !== null && (state.hasReachedTotal || isAfterShort || acceptsEnd);
+    const read = await this.#unlessPastEnd(async () => {
+      const answer = await prefetch.take(position);
+      return this.#toPage(answer, answer.request);
+    }, mayBePast);
     if (read === null) return null;
-    const before = this.#last?.keys ?? state.last?.keys ?? null;
-    if (before !== null && declaredEnd(resource.page).repeated_page && isRepeated(read, before)) {
-      this.#past = 'repeated';
+    const before = (state.lastRead ?? state.last)?.keys;
+    if (before !== undefined && declaredEnd(resource.page).repeated_page && isRepeated(read, before)) {
+      this.#pastEndSign = 'repeated';
       return null;
     }
     return isSamePosition(read.request, position) ? { ...read, overlap: 0 } : this.#checkOverlap(position, read);
   }
 
-  /** Null if the service refuses the page after a total that is reached, or after a page that was short. */
-  async #take(position: PagePosition): Promise<ReadPage | null> {
-    const { signal, prefetch, style, state, acceptsEnd } = this.#parts;
-    signal?.throwIfAborted();
+  /** Reads a page; null if the service refuses it as past the end, as the profile declares, or if it `mayBePast`. */
+  async #unlessPastEnd(read: () => Promise<ReadPage>, mayBePast: boolean): Promise<ReadPage | null> {
+    const { state } = this.#parts;
     try {
-      const answer = await prefetch.take(position);
-      return await this.#readWhole(answer, answer.request);
+      return await read();
     } catch (error) {
-      const isPast = error instanceof PastEnd && (this.#last !== null || state.last !== null);
-      const isAfterShort = (this.#last?.records.length ?? Infinity) < this.#fullPageSize;
-      const mayBePast = state.hasReachedTotal || isAfterShort || acceptsEnd;
-      if (!isPast && !(isExpired(error) && style.positions !== null && mayBePast)) throw error;
-      this.#past = isPast ? 'status' : 'refused';
+      const isDeclared = error instanceof PastEnd && (state.lastRead ?? state.last) !== null;
+      if (!isDeclared && !(isExpired(error) && mayBePast)) throw error;
+      this.#pastEndSign = isDeclared ? 'status' : 'refused';
       return null;
     }
   }
 
-  async #readWhole(answer: ApiAnswer, position: PagePosition): Promise<ReadPage> {
+  async #toPage(answer: ApiAnswer, position: PagePosition): Promise<ReadPage> {
     const { resource, requestPage } = this.#parts;
     let read = readPage(answer, position, resource);
     for (let attempt = 1; 'code' in read; attempt++) {
@@ -161,7 +217,7 @@ export class PageReader {
 
   /** Requests a page now, without prefetching. */
   async #readNow(position: PagePosition): Promise<ReadPage> {
-    return this.#readWhole(await this.#parts.requestPage(position), position);
+    return this.#toPage(await this.#parts.requestPage(position), position);
   }
 
   /** Reads a page again, as it is now. */
@@ -169,190 +225,100 @@ export class PageReader {
     return this.#parts.ages.readAgain(() => this.#readNow(position));
   }
 
-  /** Requests a page now; null if it is past the last one by now. */
-  async #readNowUnlessPast(position: PagePosition): Promise<ReadPage | null> {
-    try {
-      return await this.#readNow(position);
-    } catch (error) {
-      const isPast = error instanceof PastEnd;
-      if (!isPast && !(isExpired(error) && this.#parts.state.hasReachedTotal)) throw error;
-      this.#past = isPast ? 'status' : 'refused';
-      return null;
-    }
-  }
-
   /**
    * Checks that a page begins with the last record of the page before. If the listing has moved in between, it is read
    * from a page earlier on; if it holds nothing else, only a service that keeps page sizes has reached its end.
    */
-  async #checkOverlap(position: PagePosition, read: ReadPage): Promise<UnsteppedPage> {
+  async #checkOverlap(position: PagePosition, read: ReadPage): Promise<OverlappingPage> {
     const { state, style, resource } = this.#parts;
     const before = state.last?.keys ?? NO_KEYS;
     const found = lastKnown(read.keys, before);
-    const isEnd = this.#fullPageSize >= resource.page.size || read.total !== null;
+    const isEnd = state.fullPageSize >= resource.page.size || read.total !== null;
     if (found !== -1 && (found < read.records.length - 1 || isEnd)) return { ...read, overlap: 1 };
     const step = before.length / KEY_FINGERPRINT_BYTES - 1;
-    const other = found === -1 ? style.positions?.earlier(position, step) : position;
-    const again = await this.#readNowUnlessPast(other ?? position);
+    const other = (found === -1 ? style.positions?.earlier(position, step) : null) ?? position;
+    const again = await this.#unlessPastEnd(() => this.#readNow(other), state.hasReachedTotal);
     const isThere = again !== null && (found === -1 ? lastKnown(again.keys, before) !== -1 : again.records.length > 0);
     if (isThere) return { ...again, overlap: Infinity };
     if (found !== -1) return { ...read, overlap: 1 };
-    state.noteLargeMove();
+    state.hasSlipped = true;
     return { ...read, overlap: 0 };
   }
 
-  /** A refused page shows no total. If the last page reported more, it is read again: the rest may be on it by now. */
-  async #verifyLastPage(position: PagePosition): Promise<{ read: null; before: ScannedPage[] }> {
+  async #findNext(read: OverlappingPage): Promise<SteppedPage> {
     const { state } = this.#parts;
-    const { last } = state;
-    if (last === null || !state.hasReachedTotal || state.isComplete) return { read: null, before: [] };
-    const again = await this.#readAgain(last.position);
-    if (lastKnown(again.keys, last.keys) === -1) state.noteLargeMove();
-    return { read: null, before: [this.#replaceLast(again, last.position, position)] };
-  }
-
-  /**
-   * If the total says that records were created or deleted since the page before, reads both pages again until the total
-   * or both pages are stable. The first page is always read first: in the other order a record that is pushed on between
-   * the requests would be on neither.
-   */
-  async #readAligned(
-    first: UnsteppedPage,
-    position: PagePosition,
-  ): Promise<{ read: UnsteppedPage | null; before: ScannedPage[] }> {
-    const { prefetch, state } = this.#parts;
-    const before: ScannedPage[] = [];
-    let read = first;
-    // Overlapping pages show by themselves what moved.
-    while (state.detectsMoves && state.last !== null && read.overlap === 0 && state.hasChangedTotal(read.total)) {
-      const { position: place, keys } = state.last;
-      const again = await this.#readAgain(place);
-      const mayBeStale = state.mayBeStale(again.total);
-      if (lastKnown(again.keys, keys) === -1 || before.length === MAX_REREADS) {
-        state.noteLargeMove();
-        break;
-      }
-      before.push(this.#replaceLast(again, place, position));
-      const isSame = sameKeys(again.keys, keys);
-      if (isSame && again.total === read.total) break;
-      // Prefetched pages are older than these two.
-      await prefetch.drop();
-      const former = read;
-      const latest = await this.#readNowUnlessPast(position);
-      if (latest === null) return { read: null, before: [...before, ...(await this.#verifyLastPage(position)).before] };
-      read = { ...latest, overlap: 0 };
-      if (isSame && sameKeys(read.keys, former.keys) && !(mayBeStale && read.total === former.total)) break;
-    }
-    return { read, before };
-  }
-
-  /**
-   * Reads the page before an empty one again if it may have been full: a record that moved onto it would not show
-   * otherwise. Empty if it is unchanged; null if it was shorter than others, or something else shows what moved.
-   */
-  async #readAgainBefore(stepped: SteppedPage, position: PagePosition): Promise<ScannedPage[] | null> {
-    const { state } = this.#parts;
-    const { last } = state;
-    const isShown = stepped.total !== null || stepped.overlap !== 0 || state.hasUncheckedBoundary;
-    if (!state.detectsMoves || last === null || isShown || stepped.records.length > 0) return null;
-    if (this.#received === 0 || this.#received < this.#fullPageSize) return null;
-    const again = await this.#readAgain(last.position);
-    return sameKeys(again.keys, last.keys) ? [] : [this.#replaceLast(again, last.position, position)];
-  }
-
-  async #findNext(read: UnsteppedPage): Promise<SteppedPage> {
-    const { state, resource } = this.#parts;
     const received = read.records.length;
     const known = read.overlap === 0 ? -1 : lastKnown(read.keys, state.last?.keys ?? NO_KEYS);
     const seen = state.received === null ? null : state.received + received - known - 1;
-    const before = this.#last;
-    this.#last = read;
     // A page that begins a record early is empty if it holds nothing else.
     const isEmpty = received === 0 || (read.overlap === 1 && received === 1 && known === 0);
-    const named = stepAfter(this.#parts, read, { isEmpty, seen, fullPageSize: this.#fullPageSize });
+    const named = stepAfter(this.#parts, read, { isEmpty, seen, fullPageSize: state.fullPageSize });
     if ('code' in named) throw pageError(named, read.request);
-    const step = stepFromSelfLink(named, { page: resource.page, read, before, fullPageSize: this.#fullPageSize });
-    if ('next' in step) {
-      this.#fullPageSize = Math.max(this.#fullPageSize, received);
-      return { ...read, next: step.next, proof: null, fault: null };
-    }
-    const distinct = state.distinctWith(read.keys, received);
-    const { fullPageSize, ...end } = await verifyEnd(this.#parts, {
-      read,
-      step,
-      distinct,
-      fullPageSize: this.#fullPageSize,
-    });
-    this.#fullPageSize = fullPageSize;
-    return { ...read, next: null, ...end };
+    const step = stepFromSelfLink(this.#parts, read, named);
+    state.lastRead = read;
+    if (!('next' in step)) return { ...read, next: null, end: await verifyEnd(this.#parts, read, step) };
+    state.fullPageSize = Math.max(state.fullPageSize, received);
+    return { ...read, next: step.next };
   }
 
   /** Returns an empty page in place of one that is past the last one. */
-  async #pastEnd(): Promise<SteppedPage> {
+  async #emptyPageAtEnd(): Promise<SteppedPage> {
     const { state } = this.#parts;
-    const last = this.#last ?? (state.last && (await this.#readNow(state.last.position)));
+    const last = state.lastRead ?? (state.last && (await this.#readNow(state.last.position)));
     if (last === null) throw new Error('a listing cannot end before its first page');
-    const { isComplete, received, lastTotal: total } = state;
-    const end = await verifyPastEnd(this.#parts, {
-      sign: this.#past,
-      last,
-      received,
-      fullPageSize: this.#fullPageSize,
-      isComplete,
-    });
-    return { ...last, total, records: [], keys: Buffer.alloc(0), next: null, ...end, overlap: 0 };
+    const { lastTotal: total } = state;
+    const end = await verifyPastEnd(this.#parts, last, this.#pastEndSign);
+    return { ...last, total, records: [], keys: Buffer.alloc(0), next: null, end, overlap: 0 };
   }
 
   #replaceLast(read: ReadPage, position: PagePosition, next: PagePosition): ScannedPage {
-    const entry = { ...toStateEntry(read, position), overlap: Infinity, isBoundary: false };
-    const again = read.records.length - this.#parts.state.replaceLast(entry);
+    const { state } = this.#parts;
+    const again = read.records.length - state.replaceLast(read);
     return {
       ...toPlainPage(read, position),
       again,
       next,
-      fullPageSize: this.#fullPageSize,
+      fullPageSize: state.fullPageSize,
       isNumbered: true,
       end: null,
     };
   }
 
   /** `isShared`: the page begins with a record of the page before. */
-  #toPage(stepped: SteppedPage, position: PagePosition, isShared: boolean): ScannedPage {
+  #toScannedPage(page: SteppedPage, position: PagePosition, isShared: boolean): ScannedPage {
     const { state, style } = this.#parts;
-    const { next, records, keys } = stepped;
+    const { next, records, keys } = page;
     this.step = records.length - (next !== null && this.#overlappingRequest(next) !== null ? 1 : 0);
     const isNumbered = next === null || style.positions !== null || isNumericStep(position, next, records.length);
-    if (state.detectsMoves && !isNumbered) state.ignoreMoves();
-    const isCut = isShared && stepped.overlap === 1 && keys.length === records.length * KEY_FINGERPRINT_BYTES;
-    const known = { again: 0, fullPageSize: this.#fullPageSize, isNumbered: state.detectsMoves };
-    const page = { ...toPlainPage(stepped, position), records: isCut ? records.slice(1) : records, ...known };
-    if (next === null) return { ...page, next, end: this.#endOf(stepped), answer: stepped.answer };
-    if (!state.isLoop) return { ...page, next, end: null };
+    if (state.isCutByNumber && !isNumbered) state.ignoreMoves();
+    const isCut = isShared && page.overlap === 1 && keys.length === records.length * KEY_FINGERPRINT_BYTES;
+    const scanned = {
+      ...toPlainPage(page, position),
+      records: isCut ? records.slice(1) : records,
+      again: 0,
+      fullPageSize: state.fullPageSize,
+      isNumbered: state.isCutByNumber,
+    };
+    if (page.next === null) return { ...scanned, next: null, end: this.#endOf(page.end), answer: page.answer };
+    if (!state.isLoop) return { ...scanned, next, end: null };
     if (!state.isComplete) throw pageError(LOOP, position);
-    return { ...page, next: null, end: this.#endOf({ ...stepped, proof: 'total' }) };
+    return { ...scanned, next: null, end: this.#endOf('total') };
   }
 
-  #endOf({ proof, fault }: VerifiedEnd): ScanEnd {
+  #endOf(end: VerifiedEnd): ScanEnd {
     const { state, ages } = this.#parts;
-    const unproved: Doubt[] = fault === null ? [] : [{ code: 'unproved', message: fault.message, hint: fault.hint }];
+    const isProved = typeof end === 'string';
+    const unproved: IncompleteReason[] = isProved ? [] : [{ code: 'unproved', message: end.message, hint: end.hint }];
     return {
-      proof,
+      proof: isProved ? end : null,
       records: state.distinct,
-      doubts: [...unproved, ...state.doubts(), ...ages.doubts()],
+      incompleteReasons: [...unproved, ...state.incompleteReasons(), ...ages.incompleteReasons()],
       keysHash: state.hash(),
       hasSeen: (key) => state.has(key),
       shortfall: state.missing(),
       cacheWaitMs: ages.cacheWaitMs,
     };
   }
-}
-
-function toStateEntry(
-  { keys, total, records, signals }: ReadPage,
-  position: PagePosition,
-): Omit<AddedPage, 'overlap' | 'isBoundary'> {
-  const unkeyed = records.length - keys.length / KEY_FINGERPRINT_BYTES;
-  return { position, keys, total, unkeyed, signals };
 }
 
 function toPlainPage({ records, keys, total, answer }: ReadPage, position: PagePosition) {

@@ -1,4 +1,4 @@
-// Types that describe a scanned page, the end of a scan, doubts about its completeness, and faults that stop it.
+// Types that describe a scanned page, the end of a scan, reasons why it may be incomplete, and faults that stop it.
 import { shortenText } from '../http/body/read-body.ts';
 import type { ApiAnswer } from '../http/client.ts';
 import { SyncError } from '../model/errors.ts';
@@ -46,7 +46,7 @@ export interface ScannedPage {
 export type EndProof = 'signal' | 'total' | 'pages' | 'short' | 'empty' | 'status' | 'unchanged' | 'whole';
 
 /** Why a scan that came to its end may not have seen every record. */
-export interface Doubt {
+export interface IncompleteReason {
   /**
    * `unproved`: nothing shows that the listing ended. `fewer`: the total was not reached. `slipped`: a record moved
    * between pages, and another one may have moved the other way unnoticed. `entered`: records moved from later pages
@@ -61,11 +61,11 @@ export interface Doubt {
   hint: string;
 }
 
-/** The end of a scan. It is verified if there is no doubt. */
+/** The end of a scan. It is verified if there is no reason why it may be incomplete. */
 export interface ScanEnd {
   proof: EndProof | null;
   records: number | null;
-  doubts: readonly Doubt[];
+  incompleteReasons: readonly IncompleteReason[];
   /** The same for two scans that saw the same records on the same pages. */
   keysHash: string;
   /** True if the scan saw the record with this fingerprint of its key. */

@@ -32,7 +32,7 @@ export type ItemReading =
 
 /**
  * Reads one record by its key (`rows/records/record-key.ts`). Throws what the client throws, and `SyncError` if the answer
- * is another record (`item_other`) or none at all (`item_missing`).
+ * is another record or none at all (`item_missing`).
  */
 export async function readItem(source: ItemSource, key: string, lane: Lane): Promise<ItemReading> {
   const { client, profile, meter, signal } = source;
@@ -59,7 +59,7 @@ export async function readItem(source: ItemSource, key: string, lane: Lane): Pro
     if (record.isLeftOut === true) return { isThere: false, requestedAt, leftOut: record };
     return { isThere: true, record, requestedAt };
   }
-  throw new SyncError('item_other', `the service was asked for the record ${key} and answered with another one`, {
+  throw new SyncError('item_missing', `the service was asked for the record ${key} and answered with another one`, {
     recovery: 'stop',
     hint: 'check item, item_record and id of the resource in the profile',
   });
@@ -70,10 +70,9 @@ const NO_CONTENT = 204;
 /** Errors of `readItem` for a response that is plainly something else than the requested record. */
 const OTHER_ANSWERS: ReadonlySet<string> = new Set([
   'item_missing',
-  'item_other',
   'empty_body',
   'not_the_api',
-  'redirect_refused',
+  'origin_refused',
   'too_many_redirects',
 ]);
 

@@ -5,12 +5,12 @@ import type { Clock } from '../model/clock.ts';
 import { countRecords } from '../rows/records/select-records.ts';
 import { PageAges } from './guards/page-ages.ts';
 import { type EarlierPages, LoopDetector, PaginationState } from './guards/pagination-state.ts';
-import { type Numbering, verifyNumbering } from './guards/verify-end.ts';
+import { type ListingParts, type Numbering, verifyNumbering } from './guards/verify-end.ts';
 import { PageReader } from './page-reader.ts';
 import { firstPosition, type ListingTarget, type RequestTemplates } from './page-styles/listing-request.ts';
 import { isSamePosition, type PagePosition, type PlaceValues } from './page-styles/page-position.ts';
 import { openPageStyle } from './page-styles/page-styles.ts';
-import type { Page, ScannedPage } from './page.ts';
+import { type Page, pageError, type ScanEnd, type ScannedPage } from './page.ts';
 import { PagePrefetch } from './requests/prefetch-pages.ts';
 import { pageRequester, type ReadableResource, type RequestOptions } from './requests/read-page.ts';
 
@@ -60,11 +60,11 @@ export interface ScanOptions extends RequestOptions {
  * `PagePrefetch`. If a numbered listing moved meanwhile, a page may be returned a second time, with what had slipped.
  *
  * Throws `SyncError` (recovery `stop`) if the service's pages cannot be accepted: `bad_page`, `page_too_short`,
- * `pagination_missing`, `pagination_invalid`, `bad_cursor`, `bad_next`, `foreign_next`, `bad_link_header`, `guard_*`;
+ * `pagination_missing`, `pagination_invalid`, `bad_next`, `guard_*`;
  * `cursor_expired` if the scan has to start again; and what the client throws.
  */
 export async function* scanPages(options: ScanOptions): AsyncGenerator<Page, void, undefined> {
-  const { start, isResumed, loops, prefetch, reader, state, numbered } = openScan(options);
+  const { start, isResumed, listing, loops, prefetch, reader } = openScan(options);
   const isEnough = options.isEnough?.() ?? never;
   let number = options.pagesBefore ?? 0;
   const readAgain = (page: ScannedPage): Page => ({ ...page, number: (number += 1), release: ignore });
@@ -72,14 +72,16 @@ export async function* scanPages(options: ScanOptions): AsyncGenerator<Page, voi
   try {
     if (isResumed) for (const page of await reader.verifyStart(position)) yield readAgain(page);
     while (position !== null) {
-      const { before, current } = await reader.at(position);
-      for (const page of before) yield readAgain(page);
+      const pages = await reader.read(position);
+      const current = pages.pop();
+      if (current === undefined) throw new Error('a position without a page');
+      for (const page of pages) yield readAgain(page);
       const page = isEnough(current) ? reader.cutShort(current) : current;
-      loops.check(page);
-      const doubt = page.end === null ? null : await verifyNumbering(page, numbered);
-      const end = page.end && { ...page.end, doubts: [...page.end.doubts, ...(doubt === null ? [] : [doubt])] };
+      const fault = loops.findFault(page);
+      if (fault !== null) throw pageError(fault, position);
+      const end = page.end && (await withNumbering(page, page.end, listing, options.numbering));
       const release = prefetch.takeRelease();
-      const total = Math.min(likelyTotal(page.total, state.distinct), options.most ?? Infinity);
+      const total = Math.min(likelyTotal(page.total, listing.state.distinct), options.most ?? Infinity);
       await prefetch.prefetch({ next: page.next, received: reader.step, total: total === Infinity ? null : total });
       yield { ...page, end, number: (number += 1), release };
       if (options.keepsPages !== true) release();
@@ -89,6 +91,17 @@ export async function* scanPages(options: ScanOptions): AsyncGenerator<Page, voi
   } finally {
     await prefetch.close();
   }
+}
+
+/** The end of a scan, with the reason why it may be incomplete if the numbers of its pages are not as the profile says. */
+async function withNumbering(
+  page: ScannedPage,
+  end: ScanEnd,
+  listing: ListingParts,
+  numbering: Numbering | undefined,
+): Promise<ScanEnd> {
+  const reason = await verifyNumbering(page, listing, numbering);
+  return reason === null ? end : { ...end, incompleteReasons: [...end.incompleteReasons, reason] };
 }
 
 const never = (): boolean => false;
@@ -103,19 +116,22 @@ function likelyTotal(total: number | null, seen: number | null): number {
 
 /** Prepares a scan; sends nothing. */
 function openScan(options: ScanOptions) {
-  const { resource, listing, values = {}, extraQuery = {}, from, signal, clock, acceptsEnd = false } = options;
+  const { resource, values = {}, extraQuery = {}, from, signal, clock, acceptsEnd = false } = options;
+  const { baseUrl } = options.listing;
   const style = openPageStyle(resource.page);
-  const parts = { target: listing, templates: resource, values };
+  const parts = { target: options.listing, templates: resource, values };
   const first = firstPosition(parts, { ...extraQuery, ...style.first });
   const start = from ?? first;
   const isResumed = !isSamePosition(start, first);
   const requestPage = pageRequester(options, parts, first);
-  const listed = { resource, style, first, baseUrl: listing.baseUrl, requestPage, acceptsEnd };
-  const state = new PaginationState(
-    style.positions !== null || style.mayHideNumbers,
-    options.before ?? { pages: [], isWhole: !isResumed, leastTotal: null },
-    { hasStates: options.acceptsStates, isFiltered: options.isFiltered },
-  );
+  const state = new PaginationState(options.before ?? { pages: [], isWhole: !isResumed, leastTotal: null }, {
+    isCutByNumber: style.positions !== null || style.mayHideNumbers,
+    // A scan that is resumed after its first page was led there by a page that named the next one.
+    fullPageSize: options.fullPageSize ?? (isResumed ? resource.page.size : 0),
+    hasStates: options.acceptsStates ?? false,
+    isFiltered: options.isFiltered ?? false,
+  });
+  const listing: ListingParts = { resource, style, first, baseUrl, requestPage, acceptsEnd, state };
   // A page that begins with the last record of the one before holds one new record fewer.
   const overlap = style.positions === null || style.positions.earlier(first, 1) === null ? 0 : 1;
   const positions = isEndKnown(resource.page) ? style.positions : null;
@@ -132,12 +148,9 @@ function openScan(options: ScanOptions) {
   const { oldest = Infinity, formerEndedAt = null } = options;
   const pause = (ms: number): Promise<void> => clock.sleep(ms, signal);
   const ages = new PageAges({ startedAt: clock.now(), formerEndedAt, maxAgeMs: oldest, pause });
-  // A scan that is resumed after its first page was led there by a page that named the next one.
-  const fullPageSize = options.fullPageSize ?? (isResumed ? resource.page.size : 0);
-  const reader = new PageReader({ ...listed, prefetch, state, ages, signal, fullPageSize });
+  const reader = new PageReader({ ...listing, prefetch, ages, signal });
   const loops = new LoopDetector(style.positions !== null, start);
-  const numbered = { ...listed, numbering: options.numbering, state };
-  return { start, isResumed, loops, prefetch, reader, state, numbered };
+  return { start, isResumed, listing, loops, prefetch, reader };
 }
 
 /** False if each page names the next one and no total is reported: any guessed page may be past the end. */

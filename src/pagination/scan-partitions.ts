@@ -3,7 +3,7 @@ import { hash } from 'node:crypto';
 import type { PartitionProfile } from '../config/profile/request-fields.ts';
 import { SyncError } from '../model/errors.ts';
 import { longerLifetime } from './guards/page-ages.ts';
-import type { Doubt, Page, ScanEnd } from './page.ts';
+import type { IncompleteReason, Page, ScanEnd } from './page.ts';
 import { isExpired, isUnitRefusal } from './requests/read-page.ts';
 import { type ScanOptions, scanPages } from './scan-pages.ts';
 
@@ -35,9 +35,9 @@ export function inPartition(options: ScanOptions, { field, param }: PartitionPro
 
 /**
  * Scans all listings of a partitioned resource, one after the other, as one scan: positions say which listing they
- * belong to, and the end has the doubts about any of them. `before` is about the listing in which the scan is resumed. A
- * listing that the service refuses is left out, with a doubt that names it. Throws as `scanPages` does, also if all
- * listings are refused.
+ * belong to, and the end has the reasons why any of them may be incomplete. `before` is about the listing in which the
+ * scan is resumed. A listing that the service refuses is skipped, with a reason that names it. Throws as `scanPages`
+ * does, also if all listings are refused.
  */
 export async function* scanPartitions(
   { from, before, ...options }: ScanOptions,
@@ -58,7 +58,7 @@ export async function* scanPartitions(
     for await (const page of pagesOfListing(one, `${profile.field} ${value}`, whole, partitions)) {
       if (page.total !== null) listing.leastTotal = Math.min(listing.leastTotal ?? page.total, page.total);
       fullPageSize = page.fullPageSize;
-      const { doubts } = whole;
+      const doubts = whole.incompleteReasons;
       const following = values[index + 1];
       let next: Page['next'] = null;
       if (page.next !== null) next = { ...page.next, listing: { ...listing, doubts } };
@@ -113,7 +113,7 @@ const MAX_FAILURES_IN_A_ROW = 10;
 
 /** The end of a scan over several listings, from the ends of each. */
 class JointEnd {
-  readonly #doubts: Map<Doubt['code'], Doubt>;
+  readonly #reasons: Map<IncompleteReason['code'], IncompleteReason>;
   readonly #hashes: string[] = [];
   readonly #isResumed: boolean;
   #records: number | null;
@@ -124,15 +124,15 @@ class JointEnd {
   #refusals: { first: string; error: SyncError; count: number } | null = null;
   #failuresInARow = 0;
 
-  constructor(doubts: readonly Doubt[], isResumed: boolean) {
-    this.#doubts = new Map(doubts.map((doubt) => [doubt.code, doubt]));
+  constructor(reasons: readonly IncompleteReason[], isResumed: boolean) {
+    this.#reasons = new Map(reasons.map((reason) => [reason.code, reason]));
     this.#isResumed = isResumed;
     this.#records = isResumed ? null : 0;
   }
 
   /** One of each kind. */
-  get doubts(): readonly Doubt[] {
-    return [...this.#doubts.values()];
+  get incompleteReasons(): readonly IncompleteReason[] {
+    return [...this.#reasons.values()];
   }
 
   countPage(): void {
@@ -151,13 +151,13 @@ class JointEnd {
     this.#refusals = { first, error: firstError, count: count + 1 };
     const isHopeless = this.#pages === 0 && !this.#isResumed && count + 1 >= MAX_FIRST_REFUSALS;
     if (isHopeless || this.#failuresInARow >= MAX_FAILURES_IN_A_ROW) throw error;
-    this.#doubts.set('unread', unreadListing(first, firstError, count + 1));
+    this.#reasons.set('unread', unreadListing(first, firstError, count + 1));
   }
 
-  add({ doubts, keysHash, records, proof, cacheWaitMs }: ScanEnd, listing: string): void {
-    for (const doubt of doubts) {
-      if (!this.#doubts.has(doubt.code))
-        this.#doubts.set(doubt.code, { ...doubt, message: `${listing}: ${doubt.message}` });
+  add({ incompleteReasons, keysHash, records, proof, cacheWaitMs }: ScanEnd, listing: string): void {
+    for (const reason of incompleteReasons) {
+      if (!this.#reasons.has(reason.code))
+        this.#reasons.set(reason.code, { ...reason, message: `${listing}: ${reason.message}` });
     }
     this.#hashes.push(keysHash);
     this.#records = this.#records === null || records === null ? null : this.#records + records;
@@ -173,14 +173,15 @@ class JointEnd {
       ...EMPTY_END,
       proof: this.#proof,
       records: this.#records,
-      doubts: isUnread && this.#missing > 0 ? [...this.doubts, noneExists(this.#missing)] : this.doubts,
+      incompleteReasons:
+        isUnread && this.#missing > 0 ? [...this.incompleteReasons, noneExists(this.#missing)] : this.incompleteReasons,
       keysHash: hash('sha1', JSON.stringify([this.#isResumed, this.#hashes]), 'hex'),
       cacheWaitMs: this.#cacheWaitMs,
     };
   }
 }
 
-function unreadListing(listing: string, { message, hint }: SyncError, count: number): Doubt {
+function unreadListing(listing: string, { message, hint }: SyncError, count: number): IncompleteReason {
   const what = count === 1 ? `the listing of ${listing} was` : `${count} listings, such as that of ${listing}, were`;
   const advice = 'the next run requests it again; if it has nothing to list, say so with outcome: skip under outcomes';
   return {
@@ -190,7 +191,7 @@ function unreadListing(listing: string, { message, hint }: SyncError, count: num
   };
 }
 
-function noneExists(count: number): Doubt {
+function noneExists(count: number): IncompleteReason {
   return {
     code: 'unproved',
     message: `the service says of ${count === 1 ? 'the only listing' : `all ${count} listings`} that it is not there`,
@@ -202,7 +203,7 @@ function noneExists(count: number): Doubt {
 const EMPTY_END: ScanEnd = {
   proof: 'signal',
   records: 0,
-  doubts: [],
+  incompleteReasons: [],
   keysHash: '',
   shortfall: null,
   hasSeen: () => false,

@@ -4,9 +4,8 @@ import { describeResponse, isRefusal, isUsable, type ProbeClient, type ProbeResp
 import type { Findings } from './profile.ts';
 import { recordLists } from './record-lists.ts';
 import { countsIn } from './response-signs.ts';
+import { IDENTITY_PATHS } from './vocabulary.ts';
 
-/** Paths at which services return the account of the caller. */
-const IDENTITY_PATHS = ['/users/me', '/me', '/user', '/account', '/auth/me', '/whoami'];
 /** Forms that are compared with a false credential if the listing is public. */
 const MAX_COMPARED = 4;
 
@@ -17,6 +16,8 @@ interface AuthExperiment {
   forced: string | undefined;
   /** A path that may need the credential. */
   reference: string;
+  /** What a document of the service says about credentials. */
+  documented: string;
   findings: Findings;
 }
 
@@ -70,7 +71,7 @@ export async function probeAuth({ client, credential, forced, findings, ...at }:
     findings.proved(['auth'], NO_CREDENTIAL.scheme, `${describeResponse(none)}, without a credential`);
     return isPublic;
   }
-  const challenge = `${String(none.headers['www-authenticate'] ?? '')} ${none.text}`;
+  const challenge = { scheme: String(none.headers['www-authenticate'] ?? ''), text: `${none.text} ${at.documented}` };
   const forms = likeliestFirst(formsFor(credential, forced), challenge);
   const compared = isPublic ? forms.slice(0, MAX_COMPARED) : forms;
   const test = (rule: FormTest) => findForm(client, { path, forms: compared, none }, rule);
@@ -130,7 +131,8 @@ async function identifiedForm(
   forms: readonly CredentialForm[],
   findings: Findings,
 ): Promise<FoundForm | null> {
-  for (const path of IDENTITY_PATHS) {
+  // Where all forms were refused at one path, they are at the others.
+  for (const path of client.isRefused() ? [] : IDENTITY_PATHS) {
     const none = await client.get({ path, form: NO_CREDENTIAL });
     if (none.status !== 401 && none.status !== 403) continue;
     const found = await findForm(client, { path, forms, none }, IDENTIFIES);

@@ -1,4 +1,5 @@
 // The forms in which a credential may be sent, such as `Authorization: Bearer` or `?api_key=`, for `probe` to try.
+import { KEY_HEADERS, KEY_QUERIES } from './vocabulary.ts';
 
 /** A way of sending one secret: how a request carries it, and how a profile says so. */
 export interface CredentialForm {
@@ -14,11 +15,9 @@ export interface CredentialForm {
 export interface Credential {
   secret: string;
   user?: string | undefined;
+  /** Headers that the user named, with their secrets: then nothing else is tried. */
+  headers?: Readonly<Record<string, string>> | undefined;
 }
-
-/** Names of headers and query parameters that carry a key, the usual ones first. */
-const HEADERS = ['X-API-Key', 'Authorization', 'Api-Key', 'X-Auth-Token'];
-const QUERIES = ['api_key', 'key', 'access_token', 'token', 'apikey'];
 
 export const NO_CREDENTIAL: CredentialForm = { shown: 'no credential', scheme: { type: 'none' }, carry: () => ({}) };
 
@@ -28,14 +27,18 @@ const BEARER: CredentialForm = {
   carry: (secret) => ({ headers: { authorization: `Bearer ${secret}` } }),
 };
 
-/** The forms to try, the likeliest first; only one if it is forced, or if there is a user name. */
-export function formsFor({ user }: Credential, forced: string | undefined): CredentialForm[] {
+/** The forms to try, the likeliest first; only one if it is forced, or if there are named headers or a user name. */
+export function formsFor({ user, headers }: Credential, forced: string | undefined): CredentialForm[] {
+  if (headers !== undefined) return [inHeaders(Object.keys(headers), headers)];
   if (forced !== undefined) return [parseForm(forced, user)].filter((form) => form !== null);
   if (user !== undefined) return [basic(user)];
-  const inHeaders = HEADERS.flatMap((name) =>
-    (name === 'Authorization' ? ['', 'Token '] : ['']).map((prefix) => inHeader(name, prefix)),
-  );
-  return [BEARER, ...inHeaders, ...QUERIES.map(inQuery)];
+  return [BEARER, ...KEY_HEADERS.map(parseHeader), ...KEY_QUERIES.map(inQuery)];
+}
+
+/** `Authorization Token`: the name of a header, and what stands before the key. */
+function parseHeader(line: string): CredentialForm {
+  const [name = '', prefix] = line.split(' ');
+  return inHeader(name, prefix === undefined ? '' : `${prefix} `);
 }
 
 /** `bearer`, `basic`, `header:X-Api-Key` or `query:key`; null for anything else. */
@@ -49,21 +52,50 @@ export function parseForm(text: string, user: string | undefined): CredentialFor
 }
 
 /**
- * The forms in their order, but first those that a refusal names. Servers log addresses, so a key is sent in the query
- * only if the refusal names the parameter, or the user does.
+ * The forms in their order, but first those that a refusal names: a header, a parameter, or the scheme of
+ * `WWW-Authenticate`. Servers log addresses, so a key is sent in the query only after all headers were refused.
  */
-export function likeliestFirst(forms: readonly CredentialForm[], refusal: string): CredentialForm[] {
-  const text = refusal.toLowerCase();
-  const isNamed = ({ scheme }: CredentialForm): boolean => {
-    const { name, type = '', in: place } = scheme;
-    if (name === undefined) return text.includes(type);
-    const pattern = name.toLowerCase().replaceAll(/[-_]/g, '[-_ ]?');
-    // A short name such as `key` is a word of many sentences: it counts in quotes only, as do names of parameters.
-    const isPlain = name.length > 5 && place !== 'query';
-    return name !== 'Authorization' && new RegExp(isPlain ? pattern : `["'\`?&]${pattern}["'\`=]`).test(text);
+export function likeliestFirst(
+  forms: readonly CredentialForm[],
+  { scheme, text }: { scheme: string; text: string },
+): CredentialForm[] {
+  if (forms.length === 1) return [...forms];
+  const words = [...text.matchAll(/authorization:?\s*["'`]?([a-z][\w-]*)\s/gi), ...scheme.matchAll(/^([a-z][\w-]*)/gi)]
+    .map(([, word = '']) => word)
+    .filter((word) => !/^(?:bearer|basic|digest|header|is|required|missing|must|negotiate)$/i.test(word));
+  const headers = namedHeaders(text + scheme).map((name) => inHeader(name));
+  const queries = Array.from(text.matchAll(/[?&]([\w[\]-]+)=/g), ([, name = '']) => inQuery(name));
+  const isBearer = /bearer/i.test(text + scheme);
+  const named = [
+    ...(isBearer ? [BEARER] : []),
+    ...headers,
+    ...words.map((word) => inHeader('Authorization', `${word} `)),
+    ...queries,
+    ...forms.filter(
+      ({ scheme: { in: place, name = '' } }) => place === 'query' && new RegExp(`["'\`]${name}["'\`]`).test(text),
+    ),
+  ];
+  return [...new Map([...named, ...forms].map((form) => [form.shown.toLowerCase(), form])).values()];
+}
+
+/** Names of headers for a credential in the text of a refusal, such as `X-Shop-Key`. */
+export function namedHeaders(text: string): string[] {
+  const names = text.match(/\b[a-z]+(?:-[a-z]+)+\b/gi) ?? [];
+  const other = /^(?:www-authenticate|content-|cache-|set-|user-agent)/i;
+  return [...new Set(names.filter((name) => /key|token|auth|secret|^x-/i.test(name) && !other.test(name)))];
+}
+
+function inHeaders(names: readonly string[], headers: Readonly<Record<string, string>>): CredentialForm {
+  return {
+    shown: names.join(', '),
+    scheme: { type: 'headers' },
+    // A false credential is wrong in all of them.
+    carry: (secret) => ({
+      headers: Object.fromEntries(
+        names.map((name) => [name.toLowerCase(), secret === headers[names[0] ?? ''] ? (headers[name] ?? '') : secret]),
+      ),
+    }),
   };
-  const isSent = ({ scheme }: CredentialForm): boolean => scheme['in'] !== 'query' || forms.length === 1;
-  return [...forms.filter(isNamed), ...forms.filter((form) => !isNamed(form) && isSent(form))];
 }
 
 function basic(user: string): CredentialForm {

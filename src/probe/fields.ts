@@ -4,27 +4,12 @@ import type { JsonObject, JsonValue } from '../model/json.ts';
 import { timeZone } from '../model/time-zone.ts';
 import { isLocalTime, parseInstant } from '../rows/columns/cells.ts';
 import { fieldAt } from '../rows/records/as-record.ts';
-import { describeResponse, isRefusal, type ProbeResponse, type QueryParams } from './probe-client.ts';
+import { describeResponse, isRefusal, type ProbeResponse } from './probe-client.ts';
 import { type ProbedListing, requestPage } from './probed-listing.ts';
 import { valuesIn } from './record-lists.ts';
 import { countsIn } from './response-signs.ts';
+import { ACTOR, CREATED, DELETED, DELETED_STATES, STATUS, UPDATED, VIEWS, ZONES } from './vocabulary.ts';
 
-/** Names of fields with the time of a change, of creation, and of fields that only look so. */
-const UPDATED = /updat|modif|chang|edit|revis|(?:^|[._])(?:mtime|lastmod)/i;
-const CREATED = /creat|insert|added|publish|(?:^|[._])(?:ctime|date|date_?gmt|uploaded_?(?:at|on))$/i;
-const ACTOR = /by(?:[._]|$)|[a-z]By(?:$|[A-Z])|user|author|count|version/;
-/** Names of fields that mark deleted records, of fields with a state, and the states that mean deleted. */
-const DELETED = /^(?:deleted_?(?:at|on|date)?|is_?deleted|removed_?at|trashed_?at|_deleted|tombstone)$/i;
-const STATUS = /^(?:status|state|lifecycle_?state)$/i;
-const DELETED_STATES = ['trash', 'trashed', 'deleted', 'removed'];
-/** Zones that are tried for times without one. */
-const ZONES = `
-  UTC Europe/London Europe/Zurich Europe/Athens America/New_York America/Chicago America/Denver America/Los_Angeles
-  America/Sao_Paulo Asia/Kolkata Asia/Shanghai Asia/Tokyo Australia/Sydney Pacific/Auckland`
-  .trim()
-  .split(/\s+/);
-/** Parameters that list unpublished records too. */
-const VIEWS: readonly QueryParams[] = [{ status: 'any' }, { status: 'all' }, { state: 'all' }];
 /** The clocks of a service's machines may differ by this much. */
 const SKEW_MS = 60_000;
 
@@ -134,7 +119,7 @@ function doubtAbout({ records, updated, first }: ProbedListing, created: string 
 }
 
 /** The zone of local times, if another field of the same records has the same time with a zone. */
-function probeZones({ findings, records, updated }: ProbedListing, fields: readonly TimeField[]): void {
+function probeZones({ findings, records, updated, notes, name }: ProbedListing, fields: readonly TimeField[]): void {
   for (const { path } of fields.filter(({ isLocal }) => isLocal)) {
     const twin = fields.find((other) => other.path !== path && fieldStem(other.path) === fieldStem(path))?.path;
     const pairs = records.flatMap((record): TimePair[] => {
@@ -144,8 +129,8 @@ function probeZones({ findings, records, updated }: ProbedListing, fields: reado
     });
     const zone = findZone(pairs);
     if (zone === null) {
-      const why = 'its times name no zone, and no other field tells the moment';
-      if (updated.includes(path)) findings.guessed(['times', path], 'UTC', why);
+      // Nothing is missed by it: a filter takes the same times that the records have.
+      if (updated.includes(path)) notes.push(`${path} of ${name} names no zone and is read as UTC: else set times`);
     } else if (zone.name !== 'UTC') {
       const evidence = `against ${twin} in ${pairs.length} records`;
       if (zone.isSure) findings.proved(['times', path], zone.name, evidence);

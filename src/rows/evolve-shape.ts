@@ -1,16 +1,16 @@
-// Adds columns and tables for new fields, and widens types for new values.
+// Adds columns and tables for new fields of records, and widens the types of columns for new values (`evolveShape`). It
+// follows a record through the same tree as `shape-page.ts`, which writes the rows once every value has a column.
 import type { JsonObject, JsonValue } from '../model/json.ts';
 import type { Column, ResourceShape, ShapeChange, SourcePath, TableShape } from '../model/table.ts';
 import type { ColumnType } from '../model/vocabulary.ts';
 import { TO_CELL, typeOf, widenFor } from './columns/cells.ts';
-import { columnName, EACH, keysOf, OVERFLOW, tableName } from './columns/column-name.ts';
+import { columnName, EACH, keysOf, OVERFLOW, pathPart, tableName } from './columns/column-name.ts';
 import { findRule, siblingNames } from './field-rules.ts';
 import { hasContent, isObject } from './records/as-record.ts';
 import {
   hasRoomForTable,
   IGNORED_NOTES,
   isElement,
-  isFieldWorthStoring,
   isFull,
   isStoredWhole,
   isWorthStoring,
@@ -29,13 +29,10 @@ import {
   takesPinned,
 } from './shape-tree.ts';
 
-/** A mutable copy of the shape, and the names in use. */
+/** The shape that grows, as a tree with mutable tables, and the names that other tables and views have. */
 interface Draft {
-  resource: string;
   tree: ShapeTree;
-  tableNames: Set<string>;
-  /** By table, in the order of the tree. */
-  columnNames: Set<string>[];
+  tableNames: ReadonlySet<string>;
 }
 
 /**
@@ -53,19 +50,11 @@ export function evolveShape(
   tableNames: ReadonlySet<string>,
   tooWideTables: ReadonlySet<string> = new Set(),
 ): ResourceShape {
-  const tables = shape.tables.map((table) => ({ ...table, columns: table.columns.map((column) => ({ ...column })) }));
-  const draft: Draft = {
-    resource: shape.resource,
-    tree: shapeTree({ resource: shape.resource, tables }, profile),
-    tableNames: new Set([...tableNames, ...tables.map((table) => table.name)]),
-    columnNames: tables.map(({ key, columns }) => new Set([...key, ...columns.map(({ name }) => name)])),
-  };
-  for (const value of values) growLevel(draft, draft.tree.root, value, false);
-  for (const table of draft.tree.tables) if (tooWideTables.has(table.shape.name)) openOverflow(table);
-  return withReferencesAsText(
-    { resource: shape.resource, tables: draft.tree.tables.map((table) => table.shape) },
-    profile,
-  );
+  const draft: Draft = { tree: shapeTree(structuredClone(shape), profile), tableNames };
+  const { root, tables } = draft.tree;
+  for (const value of values) growLevel(draft, root, value, false);
+  for (const table of tables) if (tooWideTables.has(table.shape.name)) openOverflow(table);
+  return withReferencesAsText({ ...shape, tables: tables.map((table) => table.shape) }, profile);
 }
 
 /**
@@ -74,21 +63,24 @@ export function evolveShape(
  */
 export function withReferencesAsText(shape: ResourceShape, profile: ShapeProfile): ResourceShape {
   const { references = [] } = profile;
-  const isOtherType = (table: TableShape, column: Column): boolean =>
-    !KEY_TYPES.has(column.type) &&
-    references.includes(`${table.name}.${column.name}`) &&
-    findRule(column.path, profile).pin === null;
-  if (!shape.tables.some((table) => table.columns.some((column) => isOtherType(table, column)))) return shape;
-  const tables = shape.tables.map((table) => ({
-    ...table,
-    columns: table.columns.map((column) =>
-      isOtherType(table, column) ? { ...column, type: 'text' as const } : column,
-    ),
-  }));
-  return { ...shape, tables };
+  return changeTypes(shape, ({ path, name, type }, table) => {
+    const isReference = references.includes(`${table.name}.${name}`) && findRule(path, profile).pin === null;
+    return isReference && type !== 'json' ? 'text' : type;
+  });
 }
 
-const KEY_TYPES: ReadonlySet<ColumnType> = new Set(['text', 'json']);
+/** The shape with other types of columns; the same object if no type differs. */
+export function changeTypes(
+  shape: ResourceShape,
+  typeFor: (column: Column, table: TableShape) => ColumnType,
+): ResourceShape {
+  const tables = shape.tables.map((table) => {
+    const columns = table.columns.map((column) => ({ ...column, type: typeFor(column, table) }));
+    return { ...table, columns };
+  });
+  const changed = { ...shape, tables };
+  return shapeChanges(shape, changed).length === 0 ? shape : changed;
+}
 
 /** Columns that are new in `after`, or wider than in `before`. */
 export function shapeChanges(before: ResourceShape, after: ResourceShape): ShapeChange[] {
@@ -108,7 +100,7 @@ function growLevel(draft: Draft, level: Level, object: JsonObject, closed: boole
     if (value === undefined || value === null) continue;
     const known = level.slots.get(key) ?? (closed ? undefined : pinnedSlot(level, key, draft.tree.profile));
     if (known !== undefined) growSlot(draft, known, value, closed);
-    else if (closed || !isFieldWorthStoring(level, key, value, draft.tree.profile)) continue;
+    else if (closed || !isWorthStoring([...level.path, pathPart(key)], value, draft.tree.profile)) continue;
     else if (isFull(level.table, draft.tree.profile)) openOverflow(level.table);
     else growSlot(draft, openSlot(level, key, draft.tree.profile), value, false);
   }
@@ -117,7 +109,7 @@ function growLevel(draft: Draft, level: Level, object: JsonObject, closed: boole
 function growSlot(draft: Draft, slot: Slot, value: JsonValue, closed: boolean): void {
   if (slot.skip || (slot.pin !== null && !takesPinned(slot, value, draft.tree))) return;
   if (slot.column !== null) widenColumn(slot, slot.column, value);
-  else if (!closed && isWorthStoring(slot, value, draft.tree.profile) && !isPlacedInside(draft, slot, value)) {
+  else if (!closed && isWorthStoring(slot.path, value, draft.tree.profile) && !isPlacedInside(draft, slot, value)) {
     addColumn(draft, slot, value);
   }
   growInside(draft, slot, value, closed || slot.column !== null);
@@ -141,21 +133,19 @@ function isPlacedInside(draft: Draft, slot: Slot, value: JsonValue): boolean {
 
 function addColumn(draft: Draft, slot: Slot, value: JsonValue): void {
   if (isFull(slot.table, draft.tree.profile)) return openOverflow(slot.table);
-  const names = draft.columnNames[slot.table.index] ?? new Set();
-  const keys = isElement(slot) ? ['value'] : keysOf(slot.path.slice(slot.table.shape.path.length));
-  const { path: within, key: above } = slot.table.shape;
-  const name = columnName(keys, unavailableNames(draft, slot, names), slot.rename, within.length === 0 ? [] : above);
+  const { columns, key, path } = slot.table.shape;
+  const keys = isElement(slot) ? ['value'] : keysOf(slot.path.slice(path.length));
+  const inUse = [...key, ...columns.map(({ name }) => name)];
+  const taken = new Set([...inUse, ...reservedNames(draft, slot)]);
+  const name = columnName(keys, taken, slot.rename, path.length === 0 ? [] : key);
   const whole = slot.json || slot.level !== null || slot.list !== null;
-  const column: Column = { name, path: slot.path, type: whole ? 'json' : plainType(slot, value) };
-  names.add(name);
-  slot.column = column;
-  slot.table.shape.columns.push(column);
+  slot.column = { name, path: slot.path, type: whole ? 'json' : plainType(slot, value) };
+  columns.push(slot.column);
 }
 
-/** Names in use, and names that the profile gives to siblings of the field. */
-function unavailableNames({ tree }: Draft, { path, rename }: Slot, inUse: ReadonlySet<string>): ReadonlySet<string> {
-  const given = rename === null ? siblingNames(keysOf(path), tree.profile) : [];
-  return given.length === 0 ? inUse : new Set([...inUse, ...given]);
+/** Names that the profile gives to siblings of the field; the field itself has none by the profile. */
+function reservedNames({ tree }: Draft, { path, rename }: Slot): readonly string[] {
+  return rename === null ? siblingNames(keysOf(path), tree.profile) : [];
 }
 
 /** A local time without a known zone stays the text that was sent. */
@@ -173,7 +163,7 @@ function openOverflow(table: TableNode): void {
 
 function growInside(draft: Draft, slot: Slot, value: JsonValue, closed: boolean): void {
   // An empty value creates nothing: otherwise a later value of the same page would be written differently.
-  const opens = !closed && isWorthStoring(slot, value, draft.tree.profile) && isPlacedInside(draft, slot, value);
+  const opens = !closed && isWorthStoring(slot.path, value, draft.tree.profile) && isPlacedInside(draft, slot, value);
   if (isObject(value)) {
     const level = opens ? openLevel(slot) : slot.level;
     if (level !== null) growLevel(draft, level, value, closed);
@@ -187,21 +177,16 @@ function growInside(draft: Draft, slot: Slot, value: JsonValue, closed: boolean)
 /** Creates the child table for the array in `slot`. */
 function openTable(draft: Draft, slot: Slot): List {
   if (slot.list !== null) return slot.list;
-  const { tree, resource } = draft;
+  const { tree, tableNames } = draft;
   const parent = slot.table.shape;
-  const name = tableName(
-    parent.name,
-    keysOf(slot.path.slice(parent.path.length)),
-    unavailableNames(draft, slot, draft.tableNames),
-    slot.rename,
-  );
-  const above = parent.key.length > 1 || parent.path.length > 0 ? parent.key : [`${resource}_id`];
+  const taken = new Set([...tableNames, ...tree.tables.map(({ shape }) => shape.name), ...reservedNames(draft, slot)]);
+  const name = tableName(parent.name, keysOf(slot.path.slice(parent.path.length)), taken, slot.rename);
+  const isOfRecord = parent.key.length === 1 && parent.path.length === 0;
+  const above = isOfRecord ? [`${parent.name}_id`] : parent.key;
   const position = above.length === 1 ? 'position' : `position_${above.length}`;
   const path = [...slot.path, EACH];
   const table = newTable({ name, path, key: [...above, position], columns: [] }, tree.tables.length);
   tree.tables.push(table);
-  draft.tableNames.add(name);
-  draft.columnNames.push(new Set(table.shape.key));
   return openList(slot, table, tree);
 }
 

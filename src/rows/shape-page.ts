@@ -1,4 +1,6 @@
-// Turns the records of a page into rows of typed tables.
+// Turns the records of a page into rows of typed tables (`shapeRecords`). Example: `{"id": 7, "author": {"name": "Ann"},
+// "tags": ["a", "b"]}` becomes a row `7, Ann` of the resource's table, with the column `author_name`, and two rows of the
+// child table for `tags`. New fields get columns first (`evolve-shape.ts`).
 import { keysOfPath } from '../model/body-path.ts';
 import { SyncError } from '../model/errors.ts';
 import type { JsonObject, JsonValue } from '../model/json.ts';
@@ -12,7 +14,6 @@ import { findRule } from './field-rules.ts';
 import { BACKSLASH, jsonText } from './json/parse-json.ts';
 import { hasContent, isObject, limitRejection, NOT_AN_OBJECT, type Rejection } from './records/as-record.ts';
 import {
-  isFieldWorthStoring,
   isFull,
   isWorthStoring,
   type Level,
@@ -34,11 +35,60 @@ export interface ShapeInput {
   tableNames?: ReadonlySet<string>;
 }
 
+/** A record with its key. `bytes` are the source of `value`. */
+export interface ShapeRecord {
+  key: string;
+  value: JsonValue;
+  bytes: Buffer;
+}
+
 /** A page as rows, by table of `shape`; those of the resource's own table are in record order. */
-export interface ShapedPage extends Omit<WrittenRows, 'needsGrowth' | 'tooWideTables'> {
+export interface ShapedPage {
   /** The same object as the input's if nothing had to change. */
   shape: ResourceShape;
   changes: ShapeChange[];
+  rows: TableRows[];
+  rejects: ({ index: number } & Rejection)[];
+  /** Values that went into an `_overflow` column. */
+  overflowed: number;
+  /** Values left out by the contract `discard_value`. */
+  discarded: number;
+  /** Cells in which NUL or half a surrogate pair was replaced. */
+  repaired: number;
+}
+
+/**
+ * Turns one page's records into rows, and grows the shape if they need it and the contract allows it: then the records
+ * are written again, into the grown shape. A contract other than `evolve` applies after the first page that adds a column.
+ *
+ * Rejects records that are too deep or too wide, and under `discard_row` those that do not fit. Throws
+ * `SyncError('contract_frozen')` under `freeze`; then nothing of the page is to be written.
+ */
+export function shapeRecords({ shape, profile, records, tableNames = new Set() }: ShapeInput): ShapedPage {
+  const { resource } = shape;
+  const isNew = shape.tables.every((table) => table.columns.length === 0);
+  const contract: Contract = isNew ? 'evolve' : profile.contract;
+  // No child table may take the name of a view.
+  const views = [`${resource}_live`, `${resource}_history`, 'content_performance_daily', 'sync_freshness'];
+  const names = new Set([...views, ...tableNames]);
+  let current = shape;
+  for (;;) {
+    const writer = writeRecords(shapeTree(current, profile), contract, records);
+    const { rejects, overflowed, discarded, repaired } = writer;
+    if (!writer.needsGrowth) {
+      const filled = writer.buffers.filter(({ cells }) => cells.length > 0);
+      const rows = filled.map(({ node, width, cells }) => ({ table: node.shape, width, cells }));
+      const changes = shape === current ? [] : shapeChanges(shape, current);
+      return { shape: current, changes, rows, rejects, overflowed, discarded, repaired };
+    }
+    // A rejected record makes no table grow.
+    const rejected = new Set(rejects.map(({ index }) => index));
+    const usable = records.filter((_, index) => !rejected.has(index)).map(({ value }) => value);
+    const grown = evolveShape(current, profile, usable.filter(isObject), names, writer.tooWideTables);
+    const isSame = grown.tables.length === current.tables.length && shapeChanges(current, grown).length === 0;
+    if (isSame) throw new Error(`the shape of ${resource} does not settle`);
+    current = grown;
+  }
 }
 
 /** Returns the shape of a resource before its first record: one table with only the key. */
@@ -49,69 +99,19 @@ export function initialShape(resource: string, profile: ShapeProfile): ResourceS
   return { resource, tables: [{ name: resource, path: [], key: [key], columns: [] }] };
 }
 
-/**
- * Turns one page's records into rows, and grows the shape if they need it and the contract allows it. A contract
- * other than `evolve` applies after the first page that adds a column.
- *
- * Rejects records that are too deep or too wide, and under `discard_row` those that do not fit. Throws
- * `SyncError('contract_frozen')` under `freeze`; then nothing of the page is to be written.
- */
-export function shapeRecords({ shape, profile, records, tableNames = new Set() }: ShapeInput): ShapedPage {
-  const { resource } = shape;
-  const isNew = shape.tables.every((table) => table.columns.length === 0);
-  const contract: Contract = isNew ? 'evolve' : profile.contract;
-  // No child table may take the name of a view.
-  const taken = [`${resource}_live`, `${resource}_history`, 'content_performance_daily', 'sync_freshness'];
-  const names = new Set([...taken, ...tableNames]);
-  let current = shape;
-  for (;;) {
-    const { needsGrowth, tooWideTables, ...written } = writeRows(shapeTree(current, profile), contract, records);
-    if (!needsGrowth) {
-      const rows = written.rows.filter(({ cells }) => cells.length > 0);
-      const changes = shape === current ? [] : shapeChanges(shape, current);
-      return { ...written, rows, shape: current, changes };
-    }
-    // A rejected record makes no table grow.
-    const rejected = new Set(written.rejects.map(({ index }) => index));
-    const usable = records.filter((_, index) => !rejected.has(index)).map(({ value }) => value);
-    const grown = evolveShape(current, profile, usable.filter(isObject), names, tooWideTables);
-    const isSame = grown.tables.length === current.tables.length && shapeChanges(current, grown).length === 0;
-    if (isSame) throw new Error(`the shape of ${resource} does not settle`);
-    current = grown;
-  }
-}
-
-// The columns and tables of a resource as a tree that follows the nesting of a record.
-
-/** A record that has its key. `bytes` are the source of `value`: escapes that they do not contain are not looked for. */
-export interface ShapeRecord {
-  key: string;
-  value: JsonValue;
-  bytes: Buffer;
-}
-
-/** The rows of one page. */
-export interface WrittenRows {
-  rows: TableRows[];
-  rejects: ({ index: number } & Rejection)[];
-  /** Values that went into an `_overflow` column. */
-  overflowed: number;
-  /** Values left out by the contract `discard_value`. */
-  discarded: number;
-  /** Cells in which NUL or half a surrogate pair was replaced. */
-  repaired: number;
-  /** True if a value found no column that holds it under the contract `evolve`: then the rows are not complete. */
-  needsGrowth: boolean;
-  /** Names of tables in which a row was too wide and that have no `_overflow` column yet. */
-  tooWideTables: Set<string>;
-}
-
-/** The state of writing one page. */
-interface PageWriter extends CellNotes, Omit<WrittenRows, 'rows'> {
+/** The state of writing one page: its rows so far, and the record that is being written. */
+interface PageWriter extends CellNotes {
   tree: ShapeTree;
   contract: Contract;
   /** By table, in the order of the shape. */
   buffers: RowBuffer[];
+  rejects: ShapedPage['rejects'];
+  overflowed: number;
+  discarded: number;
+  /** True if a value found no column that holds it under the contract `evolve`: then the rows are not complete. */
+  needsGrowth: boolean;
+  /** Names of tables in which a row was too wide and that have no `_overflow` column yet. */
+  tooWideTables: Set<string>;
   /** Key of the current record. */
   key: string;
   /** Positions in the arrays around the current value, outermost first. */
@@ -123,27 +123,23 @@ interface PageWriter extends CellNotes, Omit<WrittenRows, 'rows'> {
 /** The rows of one table. */
 interface RowBuffer {
   node: TableNode;
-  /** Row by row; null from `end` on, where the next rows are written. */
+  /** Row by row. */
   cells: Cell[];
   /** Cells per row. */
   width: number;
   /** Index of the first cell of the current row. */
   base: number;
-  end: number;
-  /** Where the rows of the current record begin. */
+  /** Index of the first cell of the current record. */
   recordAt: number;
   /** Members of the current row's `_overflow` object, as JSON text. */
   overflow: string[];
 }
 
-/**
- * Writes the records into rows of the tree's tables, in order; those beyond the limits are among the rejects. Throws
- * `SyncError('contract_frozen')`.
- */
-function writeRows(tree: ShapeTree, contract: Contract, records: readonly ShapeRecord[]): WrittenRows {
+/** Writes the records into rows of the tree's tables, in order; those beyond the limits are among the rejects. */
+function writeRecords(tree: ShapeTree, contract: Contract, records: readonly ShapeRecord[]): PageWriter {
   const buffers = tree.tables.map((node): RowBuffer => {
     const width = node.shape.key.length + node.shape.columns.length;
-    return { node, cells: [], width, base: 0, end: 0, recordAt: 0, overflow: [] };
+    return { node, cells: [], width, base: 0, recordAt: 0, overflow: [] };
   });
   const counts = { overflowed: 0, discarded: 0, repaired: 0, needsGrowth: false };
   const state = { key: '', positions: [], rejection: null, suspect: false };
@@ -153,17 +149,12 @@ function writeRows(tree: ShapeTree, contract: Contract, records: readonly ShapeR
     const rejection = limitRejection(record.value, record.bytes.length) ?? writeRecord(writer, record);
     if (rejection !== null) writer.rejects.push({ index, ...rejection });
   }
-  const rows = buffers.map(({ node, cells, width, end }) => {
-    cells.length = end;
-    return { table: node.shape, width, cells };
-  });
-  const { rejects, overflowed, discarded, repaired, needsGrowth, tooWideTables } = writer;
-  return { rows, rejects, overflowed, discarded, repaired, needsGrowth, tooWideTables };
+  return writer;
 }
 
 function writeRecord(writer: PageWriter, { key, value, bytes }: ShapeRecord): Rejection | null {
   if (!isObject(value)) return NOT_AN_OBJECT;
-  for (const buffer of writer.buffers) buffer.recordAt = buffer.end;
+  for (const buffer of writer.buffers) buffer.recordAt = buffer.cells.length;
   const { needsGrowth } = writer;
   writer.key = key;
   // Finding a byte is much faster than finding a text.
@@ -174,8 +165,7 @@ function writeRecord(writer: PageWriter, { key, value, bytes }: ShapeRecord): Re
   writeLevel(writer, buffer, writer.tree.root, value, false);
   endRow(writer, buffer);
   if (writer.rejection === null) return null;
-  for (const { cells, recordAt, end } of writer.buffers) cells.fill(null, recordAt, end);
-  for (const each of writer.buffers) each.end = each.recordAt;
+  for (const { cells, recordAt } of writer.buffers) cells.length = recordAt;
   // No table grows for a rejected record.
   writer.needsGrowth = needsGrowth;
   return writer.rejection;
@@ -187,14 +177,12 @@ function bufferOf({ buffers }: PageWriter, { index }: TableNode): RowBuffer {
   return buffer;
 }
 
-/** Begins a row of nulls after its key and its positions in arrays. */
+/** Begins a row: its key, its positions in arrays, and nulls. */
 function beginRow(buffer: RowBuffer, key: string, positions: readonly number[]): void {
-  const { cells, end, width } = buffer;
-  for (let at = cells.length; at < end + width; at += 1) cells.push(null);
-  cells[end] = key;
-  for (let depth = 0; depth < positions.length; depth += 1) cells[end + 1 + depth] = positions[depth] ?? 0;
-  buffer.base = end;
-  buffer.end = end + width;
+  const { cells, width } = buffer;
+  buffer.base = cells.length;
+  cells.push(key, ...positions);
+  while (cells.length < buffer.base + width) cells.push(null);
 }
 
 function endRow(writer: PageWriter, buffer: RowBuffer): void {
@@ -232,7 +220,7 @@ function writeLevel(writer: PageWriter, buffer: RowBuffer, level: Level, object:
     if (value === null || value === undefined) continue;
     const known = level.slots.get(key) ?? (closed ? undefined : pinnedSlot(level, key, profile));
     if (known !== undefined) writeSlot(writer, buffer, known, value, closed);
-    else if (!closed && isFieldWorthStoring(level, key, value, profile))
+    else if (!closed && isWorthStoring([...level.path, pathPart(key)], value, profile))
       writeUnplaced(writer, buffer, [...level.path, pathPart(key)], value);
   }
 }
@@ -252,7 +240,7 @@ function writeSlot(writer: PageWriter, buffer: RowBuffer, slot: Slot, value: Jso
   } else if (slot.skip) return;
   const inside = typeof value === 'object' && writeInside(writer, buffer, slot, value, closed || inColumn);
   if (inColumn || closed || (inside && !slot.json)) return;
-  if (isWorthStoring(slot, value, writer.tree.profile)) writeUnplaced(writer, buffer, slot.path, value);
+  if (isWorthStoring(slot.path, value, writer.tree.profile)) writeUnplaced(writer, buffer, slot.path, value);
 }
 
 /** Writes the parts of an object or array that have their own columns or rows; false if it has none. */

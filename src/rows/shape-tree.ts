@@ -1,4 +1,5 @@
-// The tree that maps the paths of record fields to the columns of tables, made from a stored shape.
+// The columns and tables of a resource as a tree that follows the nesting of a record (`shapeTree`), so that a value finds
+// its column key by key: `author` is a slot with a level of its own, in which `name` is the slot of the column `author_name`.
 import { fieldPathText } from '../model/body-path.ts';
 import type { JsonValue } from '../model/json.ts';
 import type { Column, ResourceShape, SourcePath, TableShape } from '../model/table.ts';
@@ -203,13 +204,8 @@ function slotAt(tree: ShapeTree, path: SourcePath): Slot {
  * True if the value is worth storing: if it has content, or is or holds an object or array that always goes into one
  * JSON column. Such a column holds empty ones too, from the first on, so that the order of records makes no difference.
  */
-export function isWorthStoring(slot: Slot, value: JsonValue, profile: ShapeProfile): boolean {
-  return hasContent(value) || holdsWhole(slot.path, value, profile);
-}
-
-/** The same for a field that has no slot yet. */
-export function isFieldWorthStoring(level: Level, key: string, value: JsonValue, profile: ShapeProfile): boolean {
-  return hasContent(value) || holdsWhole([...level.path, pathPart(key)], value, profile);
+export function isWorthStoring(path: SourcePath, value: JsonValue, profile: ShapeProfile): boolean {
+  return hasContent(value) || holdsWhole(path, value, profile);
 }
 
 function holdsWhole(path: SourcePath, value: JsonValue, profile: ShapeProfile): boolean {

@@ -168,14 +168,14 @@ function listRecords(request: SandboxRequest): SandboxResponse {
   return json(200, Buffer.from(`{"data":[${records}],"next_cursor":${JSON.stringify(next)},"total":${total}}`));
 }
 
-function formatCursor({ rank, key }: { rank: number; key: string }): string {
-  return Buffer.from(JSON.stringify([rank, key])).toString('base64url');
+function formatCursor({ time, key }: { time: number; key: string }): string {
+  return Buffer.from(JSON.stringify([time, key])).toString('base64url');
 }
 
-function parseCursor(text: string): { rank: number; key: string } {
+function parseCursor(text: string): { time: number; key: string } {
   try {
-    const [rank, key]: unknown[] = JSON.parse(Buffer.from(text, 'base64url').toString());
-    if (typeof rank === 'number' && typeof key === 'string') return { rank, key };
+    const [time, key]: unknown[] = JSON.parse(Buffer.from(text, 'base64url').toString());
+    if (typeof time === 'number' && typeof key === 'string') return { time, key };
   } catch {
     // Refused below.
   }

@@ -49,10 +49,9 @@ const FIRST_RETRY_MS = 1_000;
 export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
   const { port = 0, host = '127.0.0.1', data = null, generate = {}, rate = null, burst = rate } = options;
   const webhooks = createWebhooks(machineClock, FIRST_RETRY_MS);
-  const settings = { data, generate, sort: 'updated', visibilityLag: 0 } as const;
   const service: SandboxService = {
     clock: machineClock,
-    store: new RecordStore(settings, machineClock, webhooks.emit),
+    store: new RecordStore({ data, generate }, machineClock, webhooks.emit),
     webhooks,
     apiKey: options.apiKey ?? `key_${randomBytes(18).toString('base64url')}`,
     clientId: 'content-sync',

@@ -56,8 +56,8 @@ export function localWork(options: LocalWorkOptions): SourceWork {
         warehouse: app.warehouse,
         use: (work) => work(app),
         scan: (resource, command, signal) => pauses.syncUnlessPaused(app, resource, command, watcher, signal),
-        startDrain: (requestScan) => {
-          const parts = { ...options, app, pauses, scan: requestScan, signal: reading.signal };
+        startDrain: (scan) => {
+          const parts = { ...options, app, pauses, scan, signal: reading.signal };
           drain = inbox === null ? null : startDrain({ ...parts, inbox });
           return drain;
         },

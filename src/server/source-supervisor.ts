@@ -46,7 +46,7 @@ export interface OpenSource {
   use: <T>(work: (app: App) => Promise<T>) => Promise<T>;
   scan: ScheduleParts['run'];
   /** Starts to process deliveries; null if other processes may do that. */
-  startDrain(requestScan: Scheduler['requestScan']): Drain | null;
+  startDrain(scan: Scheduler['scanNow']): Drain | null;
   /** Maintains warehouse and queue; called about every `maintenanceIntervalMs`. */
   maintain: () => Promise<void>;
 }
@@ -129,7 +129,7 @@ export class SourceSupervisor {
   /** Called when resources have been paused or resumed. */
   async pausesChanged(): Promise<void> {
     await this.work.pausesChanged();
-    await this.#scheduler?.applyPauses();
+    this.#scheduler?.wake();
   }
 
   /** Sets whether this process leads the source from now on: only the leader runs what is due. */
@@ -190,7 +190,7 @@ export class SourceSupervisor {
       run: (resource, ...rest) => pings.around([resource], () => open.scan(resource, ...rest)),
       failed: (resource, error) => log.error({ resource, error }, `the run did not begin: ${messageOf(error)}`),
     });
-    const drain = open.startDrain(scheduler.requestScan);
+    const drain = open.startDrain(scheduler.scanNow);
     this.#scheduler = scheduler;
     scheduler.start();
     const failed = (error: unknown): void => log.warn({ error }, `the maintenance was deferred: ${messageOf(error)}`);

@@ -2,6 +2,8 @@
 import { pausedError } from '../database/state/server-state.ts';
 import type { Clock } from '../model/clock.ts';
 import { messageOf, SyncError } from '../model/errors.ts';
+import type { SyncCommand } from '../sync/plan.ts';
+import type { RunReport } from '../sync/report.ts';
 import type { App } from './app.ts';
 import type { KnownPauses } from './controls/known-pauses.ts';
 import { Drain, type DrainOptions } from './inbox/drain.ts';
@@ -13,14 +15,14 @@ export interface DrainParts extends WatchedSource {
   app: App;
   inbox: DrainOptions['inbox'];
   pauses: KnownPauses;
-  scan: DrainOptions['scan'];
+  /** Starts a scan, and returns its report. */
+  scan: (resource: string, command: SyncCommand) => Promise<RunReport>;
   /** Ends the fetches in progress. */
   signal: AbortSignal;
   /** In a cluster: whether this process handles deliveries for these resources. */
   isResponsible?: (resources: readonly string[]) => boolean;
   /** Throws if a resource must not be owned now. */
   checkOwner?: (resource: string) => void;
-  pollMs?: number;
 }
 
 /** Starts to process the deliveries of a source; null if it receives no webhooks. */
@@ -48,7 +50,11 @@ export function startDrain(parts: DrainParts): Drain | null {
     },
     scan: async (resource, command) => {
       await refusePaused(resource);
-      return parts.scan(resource, command);
+      const { status, resources } = await parts.scan(resource, command);
+      if (status === 'ok' || status === 'partial') return;
+      const unknown = { code: status, message: `the sync of ${resource} ended as ${status}` };
+      const { code, message } = resources[0]?.error ?? unknown;
+      throw new SyncError(code, message, { recovery: 'retry' });
     },
     attempts: webhook.attempts,
     keepMs: webhook.keep,

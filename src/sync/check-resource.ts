@@ -23,7 +23,8 @@ import {
   requestWithoutParameters,
 } from '../checks/listing.ts';
 import { timesFindings } from '../checks/times.ts';
-import { asksForEnd, type ReportWindows } from '../config/profile/incremental.ts';
+import type { ReportWindows } from '../config/profile/incremental.ts';
+import { asksForEnd } from '../config/profile/resource.ts';
 import type { Profile, Relations } from '../config/profile/profile.ts';
 import type { TableAccess } from '../database/reading.ts';
 import { explainUnresolved, resolveRelations } from '../load/grow-views.ts';

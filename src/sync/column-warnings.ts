@@ -1,229 +1,142 @@
-// Warns of columns that lost their values, became text, or have values that a view hides.
+// Warns of columns that get no values any more, that became text, or whose values a view hides.
 import type { SchemaChangeRow, TimestampText } from '../database/own-tables.ts';
 import { commentKey } from '../database/state/catalog.ts';
 import { countFilled, keysWrittenBefore, readValueChanges, saveValueChanges } from '../database/state/stored-rows.ts';
 import type { PageFacts } from '../load/page-loader.ts';
-import type { JsonValue } from '../model/json.ts';
-import type { Cell, Column, SourcePath, TableRows, TableShape, ValueChange } from '../model/table.ts';
+import type { Column, TableRows, TableShape, ValueChange } from '../model/table.ts';
 import { timestampText } from '../model/timestamp-text.ts';
 import type { ColumnType } from '../model/vocabulary.ts';
-import { EACH, keysOf, OVERFLOW, pathText, sourceKey } from '../rows/columns/column-name.ts';
-import { hasContent, isObject } from '../rows/records/as-record.ts';
+import { keysOf, OVERFLOW, pathText } from '../rows/columns/column-name.ts';
 import type { Warning } from './report.ts';
 import type { ResourceContext } from './resource-context.ts';
 
-/** With fewer new and changed records, no column counts as gone. */
-const MIN_RECORDS = 5;
-/** New and changed records without a field that show that the service no longer sends it, whatever others have. */
-const MIN_RECORDS_WITHOUT = 20;
-/** Stored rows that are read to find out which columns most records had a value for. */
-const SAMPLED_ROWS = 100;
-
-/** A column that existed before the run, and for which no new or changed record has had a value so far. */
-interface EmptyColumn {
-  table: WatchedTable;
-  column: Column;
-  /** The last entry of the log about its values; null if it never lost them. */
-  known: ValueChange | null;
-  /** True if a record says itself, by null or an empty value, that it has no value. */
-  isStated: boolean;
-  /** Sampled records with a value; 0 until they were counted. */
-  had: number;
-}
-
-/** A table, and how many new and changed records have rows in it. */
-interface WatchedTable {
-  shape: TableShape;
-  records: number;
-  /** True if a record says itself that its list is empty. */
-  isStated: boolean;
-  /** Sampled records with rows in the table. */
-  sampled: number;
-}
-
-/**
- * Observes which columns get values from the new and changed records of a run. A column that gets one is done with, so
- * that usually the first page ends the observation.
- */
-export class ColumnPresence {
+/** The columns that got values from the new and changed records of a run. */
+export class ColumnValues {
   /** New and changed records so far. */
   records = 0;
-  /** Columns without any value in this run. */
-  empty: EmptyColumn[] | null = null;
-  /** Columns that lost their values in an earlier run and have got some by now. */
-  readonly back: EmptyColumn[] = [];
-  /** Columns that are new in this run, by their names as `table.column`. */
-  readonly added = new Map<string, Column>();
-  #isSampled = false;
+  /** When their scan began: rows that were written earlier are those from before it. */
+  since: TimestampText | null = null;
+  /** Columns with a value, as `table.column`. */
+  readonly filled = new Set<string>();
 
-  /** To be called before the page is committed. `since`: rows that were written later are not compared with it. */
-  async addPage(context: ResourceContext, facts: PageFacts, since: TimestampText): Promise<void> {
-    const { written, rows, shapeBefore } = facts;
-    if (written.length === 0) return;
-    this.empty ??= await findColumns(context, shapeBefore.tables);
+  addPage({ written, rows }: Pick<PageFacts, 'written' | 'rows'>, since: TimestampText): void {
+    this.since ??= since;
     this.records += written.length;
-    if (this.empty.length === 0) return;
-    this.empty = this.#withoutValues(this.empty, rows, shapeBefore.tables);
-    for (const each of this.empty) {
-      const { path } = each.table.shape;
-      each.isStated ||= written.some(({ value }) => saysNothing(value, each.column.path));
-      each.table.isStated ||= path.length > 0 && written.some(({ value }) => saysNothing(value, path.slice(0, -1)));
-    }
-    if (this.#isSampled || this.records < MIN_RECORDS) return;
-    this.#isSampled = true;
-    await countEarlier(context, this.empty, since);
-  }
-
-  #withoutValues(
-    empty: readonly EmptyColumn[],
-    rows: readonly TableRows[],
-    before: readonly TableShape[],
-  ): EmptyColumn[] {
-    const tables = new Map(rows.map((each) => [each.table.name, each]));
-    for (const table of new Set(empty.map((each) => each.table))) {
-      table.records += countRecords(tables.get(table.shape.name));
-    }
-    const known = new Set(before.flatMap(({ name, columns }) => columns.map((column) => `${name}.${column.name}`)));
-    for (const { table } of rows) {
-      for (const column of table.columns) {
-        const name = `${table.name}.${column.name}`;
-        if (!known.has(name) && column.path.at(-1) !== OVERFLOW) this.added.set(name, column);
+    for (const each of rows) {
+      for (const [at, { name }] of each.table.columns.entries()) {
+        const column = `${each.table.name}.${name}`;
+        if (!this.filled.has(column) && hasValue(each, at)) this.filled.add(column);
       }
     }
-    return empty.filter((each) => {
-      const found = tables.get(each.table.shape.name);
-      if (found === undefined || !hasValue(each.column, found)) return true;
-      if (each.known !== null && each.known !== 'back') this.back.push(each);
-      return false;
-    });
   }
 }
 
-/** All columns of the tables, each with its last entry in the log of value changes. */
-async function findColumns(
-  { warehouse, owned, profile }: ResourceContext,
-  tables: readonly TableShape[],
-): Promise<EmptyColumn[]> {
-  if (tables.length === 0) return [];
-  const known = await readValueChanges(warehouse.own, owned.resource);
-  const excluded = Object.entries(profile.fields).flatMap(([path, { exclude }]) => (exclude ? [`${path}.`] : []));
-  return tables.flatMap((shape) => {
-    const table = { shape, records: 0, isStated: false, sampled: 0 };
-    return shape.columns.flatMap((column): EmptyColumn[] => {
-      const text = `${pathText(column.path)}.`;
-      if (column.path.at(-1) === OVERFLOW || excluded.some((path) => text.startsWith(path))) return [];
-      const change = known.get(commentKey(shape.name, column.name)) ?? null;
-      return [{ table, column, known: change, isStated: false, had: 0 }];
-    });
-  });
-}
-
-/** Counts in how many of the sampled earlier records the columns have a value. */
-async function countEarlier(
-  { warehouse, owned }: ResourceContext,
-  empty: readonly EmptyColumn[],
-  since: TimestampText,
-): Promise<void> {
-  const own = owned.shape?.tables[0];
-  if (own === undefined || empty.length === 0) return;
-  const sampled = await warehouse.rows.liveSample(own, owned.resource, SAMPLED_ROWS);
-  const keys = await keysWrittenBefore(warehouse, own, sampled, since);
-  if (keys.length < MIN_RECORDS) return;
-  for (const [table, columns] of Map.groupBy(empty, (each) => each.table)) {
-    const names = columns.map(({ column }) => column.name);
-    const { records, filled } = await countFilled(warehouse, table.shape, names, keys);
-    table.sampled = records;
-    for (const each of columns) each.had = filled.get(each.column.name) ?? 0;
-  }
-}
-
-/** True if the record says itself, by null or an empty value, that there is nothing at the path. */
-function saysNothing(value: JsonValue | undefined, path: SourcePath): boolean {
-  const [part, ...rest] = path;
-  if (value === undefined) return false;
-  if (part === undefined || value === null) return !hasContent(value);
-  if (part === EACH) return Array.isArray(value) && value.some((element) => saysNothing(element, rest));
-  const key = sourceKey(part);
-  return isObject(value) && Object.hasOwn(value, key) && saysNothing(value[key], rest);
-}
-
-/** The rows of one record follow each other. */
-function countRecords(rows: TableRows | undefined): number {
-  if (rows === undefined) return 0;
-  let records = 0;
-  let last: Cell = null;
-  for (let at = 0; at < rows.cells.length; at += rows.width) {
-    const key = rows.cells[at] ?? null;
-    if (key !== last) records += 1;
-    last = key;
-  }
-  return records;
-}
-
-function hasValue({ name }: Column, { table, width, cells }: TableRows): boolean {
-  const index = table.columns.findIndex((column) => column.name === name);
-  if (index < 0) return false;
-  for (let at = table.key.length + index; at < cells.length; at += width) {
-    if (cells[at] !== null) return true;
-  }
+function hasValue({ table, width, cells }: TableRows, column: number): boolean {
+  for (let at = table.key.length + column; at < cells.length; at += width) if (cells[at] !== null) return true;
   return false;
 }
 
-/**
- * Finds the columns that most records had a value for and that no new or changed record of the run has one for, and
- * those whose values are back. Each is logged once; the returned warnings name the columns.
- */
-export async function findGoneColumns(context: ResourceContext, columns: ColumnPresence): Promise<Warning[]> {
-  const { warehouse, owned, clock, runId } = context;
-  const usual = (columns.empty ?? []).filter(({ had, table }) => had >= MIN_RECORDS && had * 2 >= table.sampled);
-  const isAll = usual.length > 0 && columns.records >= (await warehouse.rows.count(owned.resource));
-  const gone = usual.filter((each) => isGone(each, columns.records, isAll));
-  if (gone.length + columns.back.length === 0) return [];
-  const toRow = (each: EmptyColumn, kind: ValueChange, renamed_to: string | null): SchemaChangeRow => ({
-    changed_at: timestampText(clock.now()),
-    resource: owned.resource,
-    table_name: each.table.shape.name,
-    column_name: each.column.name,
-    from_type: each.column.type,
-    to_type: each.column.type,
-    run_id: runId,
-    kind,
-    renamed_to,
-  });
-  const rows = [
-    ...gone.map((each) => {
-      const other = findMoved(each.column, columns.added);
-      return toRow(each, other === null ? 'gone' : 'renamed?', other);
-    }),
-    ...columns.back.map((each) => toRow(each, 'back', null)),
-  ];
-  await owned.runAlone(() => warehouse.apply(saveValueChanges(warehouse.own, rows), owned.lease()));
-  return [...Map.groupBy(gone, ({ table }) => table).values()].map((alike) => goneWarning(alike, columns));
+/** With fewer new and changed records, no column counts as lost. */
+const MIN_RECORDS = 5;
+/** Unless a run wrote all rows, it needs this many records without a value. */
+const MIN_RECORDS_OF_SOME = 20;
+/** Rows from before the run that are read to find out which columns most records have a value for. */
+const SAMPLED_ROWS = 100;
+
+interface TableColumn {
+  table: TableShape;
+  column: Column;
+  name: string;
 }
 
-/** `isAll`: every live row was written in the run. A list that no record has is judged by all records. */
-function isGone({ table, known, isStated }: EmptyColumn, written: number, isAll: boolean): boolean {
-  const [records, stated] = table.records > 0 ? [table.records, isStated] : [written, table.isStated];
-  if (records < MIN_RECORDS || (known !== null && known !== 'back')) return false;
-  // A column whose values were back before belongs to a field that some records never have.
-  return isAll || (records >= MIN_RECORDS_WITHOUT && !stated && known === null);
+/**
+ * Finds fields that the service no longer sends. A dashboard that sums `clicks` would show less without an error after
+ * the service has renamed the field. A column is lost if none of the new and changed records of the run has a value for
+ * it, and at least half of the rows from before the run have one, or the run wrote all rows: columns are created with
+ * their first value. Each loss is logged and reported once; that the values are back is logged once too.
+ */
+export async function findLostColumns(context: ResourceContext, values: ColumnValues): Promise<Warning[]> {
+  const { warehouse, owned, profile } = context;
+  if (values.records === 0) return [];
+  const known = await readValueChanges(warehouse.own, owned.resource);
+  const lastChange = ({ table, column }: TableColumn) => known.get(commentKey(table.name, column.name));
+  const columns = (owned.shape?.tables ?? []).flatMap((table) =>
+    table.columns.map((column): TableColumn => ({ table, column, name: `${table.name}.${column.name}` })),
+  );
+  const back = columns.filter((each) => values.filled.has(each.name) && (lastChange(each) ?? 'back') !== 'back');
+  const excluded = Object.entries(profile.fields).flatMap(([path, { exclude }]) => (exclude ? [`${path}.`] : []));
+  const empty = columns.filter((each) => {
+    const { path } = each.column;
+    const isExcluded = path.at(-1) === OVERFLOW || excluded.some((field) => `${pathText(path)}.`.startsWith(field));
+    // A column that lost its values before belongs to a field that some records never have.
+    return !values.filled.has(each.name) && lastChange(each) === undefined && !isExcluded;
+  });
+  const lost = await withUsualValues(context, values, empty);
+  if (lost.length + back.length === 0) return [];
+
+  const changes = await readTypeChanges(context);
+  const added = new Set(changes.flatMap(({ name, from }) => (from === null ? [name] : [])));
+  const renamedTo = ({ column }: TableColumn): string | null => findSuccessor(column, columns, added);
+  const rows = [
+    ...back.map((each) => changeRow(context, each, 'back', null)),
+    ...lost.map((each) => changeRow(context, each, renamedTo(each) === null ? 'gone' : 'renamed?', renamedTo(each))),
+  ];
+  await owned.runAlone(() => owned.commit(saveValueChanges(warehouse.own, rows)));
+  return lost.length === 0
+    ? []
+    : [
+        lostWarning(
+          lost.map((each) => [each.name, renamedTo(each)]),
+          values.records,
+        ),
+      ];
+}
+
+/** Those of the columns that most records had a value for before the run. */
+async function withUsualValues(
+  { warehouse, owned }: ResourceContext,
+  { records, since }: ColumnValues,
+  columns: readonly TableColumn[],
+): Promise<readonly TableColumn[]> {
+  const root = owned.shape?.tables[0];
+  if (columns.length === 0 || root === undefined || since === null || records < MIN_RECORDS) return [];
+  if (records >= (await warehouse.rows.count(owned.resource))) return columns;
+  if (records < MIN_RECORDS_OF_SOME) return [];
+  const sampled = await warehouse.rows.liveSample(root, owned.resource, SAMPLED_ROWS);
+  const keys = await keysWrittenBefore(warehouse, root, sampled, since);
+  const usual: TableColumn[] = [];
+  for (const [table, ofTable] of Map.groupBy(columns, (each) => each.table)) {
+    const names = ofTable.map(({ column }) => column.name);
+    const { filled } = keys.length === 0 ? { filled: null } : await countFilled(warehouse, table, names, keys);
+    const isUsual = (count: number): boolean => count >= MIN_RECORDS && count * 2 >= keys.length;
+    usual.push(...ofTable.filter(({ column }) => isUsual(filled?.get(column.name) ?? 0)));
+  }
+  return usual;
 }
 
 /** The new column that seems to have the values now: it has the same name elsewhere, or holds the whole object or list. */
-function findMoved({ path }: Column, added: ReadonlyMap<string, Column>): string | null {
-  const found = [...added].find(([, now]) => {
-    const holdsIt = now.path.every((part, at) => part === path[at]);
-    return holdsIt || keysOf(now.path).at(-1) === keysOf(path).at(-1);
+function findSuccessor({ path }: Column, columns: readonly TableColumn[], added: ReadonlySet<string>): string | null {
+  const found = columns.find(({ name, column }) => {
+    const holdsIt = column.path.every((part, at) => part === path[at]);
+    return added.has(name) && (holdsIt || keysOf(column.path).at(-1) === keysOf(path).at(-1));
   });
-  return found?.[0] ?? null;
+  return found?.name ?? null;
 }
 
-function goneWarning(gone: readonly EmptyColumn[], { records, added }: ColumnPresence): Warning {
-  const named = gone.map(({ table, column, had }) => {
-    const other = findMoved(column, added);
-    const isNow = other === null ? '' : `; it may be ${other} now`;
-    return `${table.shape.name}.${column.name} (${had} of ${table.sampled} records had one${isNow})`;
-  });
+function changeRow(
+  { owned, clock, runId }: ResourceContext,
+  { table, column }: TableColumn,
+  kind: ValueChange,
+  renamed_to: string | null,
+): SchemaChangeRow {
+  const { name: column_name, type } = column;
+  const changed_at = timestampText(clock.now());
+  const place = { resource: owned.resource, table_name: table.name, column_name, from_type: type, to_type: type };
+  return { changed_at, ...place, run_id: runId, kind, renamed_to };
+}
+
+function lostWarning(lost: readonly (readonly [name: string, renamedTo: string | null])[], records: number): Warning {
+  const named = lost.map(([name, other]) => (other === null ? name : `${name} (it may be ${other} now)`));
   return {
     code: 'columns_gone',
     message: `none of the ${records} new and changed records has a value for ${named.join(', ')}`,
@@ -240,28 +153,32 @@ export async function columnWarnings(context: ResourceContext): Promise<Warning[
 const COMPARED: ReadonlySet<ColumnType> = new Set(['boolean', 'integer', 'double', 'numeric', 'date', 'timestamp']);
 
 /** Once, by the run in which it happened; not of columns that came in the same run. */
-async function newTexts({ warehouse, owned, runId, profile }: ResourceContext): Promise<Warning[]> {
-  const changes = await warehouse.own
+async function newTexts(context: ResourceContext): Promise<Warning[]> {
+  const changes = await readTypeChanges(context);
+  const isNew = new Set(changes.filter(({ from }) => from === null).map(({ name }) => name));
+  return changes.flatMap(({ name, from, to }): Warning[] => {
+    const isText = (to === 'text' || to === 'json') && from !== null && COMPARED.has(from);
+    // References become texts because keys are.
+    if (!isText || isNew.has(name) || context.profile.references.includes(name)) return [];
+    return [
+      {
+        code: 'column_is_text',
+        message: `${name} was ${from} and holds texts from now on, because of a value that is none`,
+        hint: `queries that compare its values or add them up need a CAST; if the value is a mistake, correct it at the service, and run content-sync rebuild ${context.owned.resource}, then content-sync rebuild ${context.owned.resource} --drop-views`,
+      },
+    ];
+  });
+}
+
+/** The columns that this run has created or widened, as `table.column`; `from` is null for a new one. */
+async function readTypeChanges({ warehouse, owned, runId }: ResourceContext) {
+  const rows = await warehouse.own
     .selectFrom('_sync_schema_changes')
     .select(['table_name', 'column_name', 'from_type', 'to_type'])
     .where('run_id', '=', runId)
     .where('resource', '=', owned.resource)
     .execute();
-  const place = (change: (typeof changes)[number]): string => `${change.table_name}.${change.column_name}`;
-  const isNew = new Set(changes.filter(({ from_type }) => from_type === null).map(place));
-  return changes.flatMap((change): Warning[] => {
-    const { from_type: from, to_type: to } = change;
-    const isText = (to === 'text' || to === 'json') && from !== null && COMPARED.has(from);
-    // References become texts because keys are.
-    if (!isText || isNew.has(place(change)) || profile.references.includes(place(change))) return [];
-    return [
-      {
-        code: 'column_is_text',
-        message: `${place(change)} was ${from} and holds texts from now on, because of a value that is none`,
-        hint: `queries that compare its values or add them up need a CAST; if the value is a mistake, correct it at the service, and run content-sync rebuild ${owned.resource}, then content-sync rebuild ${owned.resource} --drop-views`,
-      },
-    ];
-  });
+  return rows.map((row) => ({ name: `${row.table_name}.${row.column_name}`, from: row.from_type, to: row.to_type }));
 }
 
 /** Counts the values that views do not show; reads their tables. */

@@ -199,29 +199,26 @@ export async function correctFutureTimes(
   // A shorter wait was stored by a machine whose clock is right.
   const isAhead = dueAt !== null && timestampMs(dueAt) > now + aheadMs;
   const waits = { due_at: isAhead ? timestampText(timestampMs(dueAt) - aheadMs) : dueAt };
-  await warehouse.apply(
-    [
-      own.deleteFrom('_sync_seen').where('resource', '=', resource).where('walk_started_at', '>', after).compile(),
-      own
-        .updateTable('_sync_checkpoints')
-        .set(NO_SCAN)
-        .where('resource', '=', resource)
-        .where('walk_started_at', '>', after)
-        .compile(),
-      own
-        .deleteFrom('_sync_suspects')
-        .where('resource', '=', resource)
-        .where('state', '=', 'open')
-        .where('evidence_at', '>', after)
-        .compile(),
-      ...Object.entries(OWN_TIMES).flatMap(([table, columns]) => columns.map((column) => moved(table, column))),
-      ...roots.flatMap(({ table_name }) =>
-        ['_synced_at', '_deleted_at'].map((column) => moved(table_name, column, sql``)),
-      ),
-      own.updateTable('_sync_checkpoints').set(waits).where('resource', '=', resource).compile(),
-    ],
-    owned.lease(),
-  );
+  await owned.commit([
+    own.deleteFrom('_sync_seen').where('resource', '=', resource).where('walk_started_at', '>', after).compile(),
+    own
+      .updateTable('_sync_checkpoints')
+      .set(NO_SCAN)
+      .where('resource', '=', resource)
+      .where('walk_started_at', '>', after)
+      .compile(),
+    own
+      .deleteFrom('_sync_suspects')
+      .where('resource', '=', resource)
+      .where('state', '=', 'open')
+      .where('evidence_at', '>', after)
+      .compile(),
+    ...Object.entries(OWN_TIMES).flatMap(([table, columns]) => columns.map((column) => moved(table, column))),
+    ...roots.flatMap(({ table_name }) =>
+      ['_synced_at', '_deleted_at'].map((column) => moved(table_name, column, sql``)),
+    ),
+    own.updateTable('_sync_checkpoints').set(waits).where('resource', '=', resource).compile(),
+  ]);
   return [
     {
       code: 'clock_was_ahead',

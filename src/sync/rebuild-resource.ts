@@ -91,7 +91,7 @@ async function maskBodies({ warehouse, owned, profile, signal }: ResourceContext
         ? [ofVersion.compile()]
         : [ofVersion.compile(), updateRowHash(warehouse, root, { id, version, hash })];
     });
-    if (statements.length > 0) await warehouse.apply(statements, owned.lease());
+    await owned.commit(statements);
     after = last;
     signal.throwIfAborted();
   }

@@ -112,10 +112,10 @@ async function loadFound(
 
 /** The record itself says that the profile's filter leaves it out: nothing else has to be requested. */
 async function deleteLeftOut(context: ResourceContext, record: DeletedRecord): Promise<RefetchOutcome> {
-  const evidence = { source: 'scan', reason: 'missing', isReleased: false } as const;
-  const { deleted, held, doubt } = await softDelete(context, [record], evidence);
+  const evidence = { kind: 'scan_and_404', reason: 'missing' } as const;
+  const { deleted, held, pathProblem } = await softDelete(context, [record], evidence);
   if (deleted.length > 0) return 'deleted';
-  if (doubt !== null) return 'unconfirmed';
+  if (pathProblem !== null) return 'unconfirmed';
   return held.length > 0 ? 'held' : 'absent';
 }
 
@@ -127,15 +127,15 @@ async function deleteRecord(
   isStated: boolean,
 ): Promise<RefetchOutcome> {
   const evidence: DeleteEvidence = isStated
-    ? { source: 'tombstone', reason: 'stated', isReleased: false }
-    : { source: event.isDelete ? 'named' : 'none', reason: 'event', isReleased: false };
-  const { deleted, held, waiting, listed, doubt } = await softDelete(context, [record], evidence);
+    ? { kind: 'tombstone', reason: 'stated' }
+    : { kind: event.isDelete ? 'reported' : 'only_404', reason: 'event' };
+  const { deleted, held, waiting, listed, pathProblem } = await softDelete(context, [record], evidence);
   if (deleted.length > 0) return 'deleted';
   const [shown] = listed;
   // A listing that lags behind shows it for a while.
   if (shown !== undefined && event.isDelete) return event.isLastTry ? 'unconfirmed' : 'behind';
   if (shown !== undefined) return loadFound(context, record.key, shown, false);
-  if (waiting.length > 0 || doubt !== null) return 'unconfirmed';
+  if (waiting.length > 0 || pathProblem !== null) return 'unconfirmed';
   if (held.length > 0) return 'held';
   if (isStated) return 'absent';
   const isYoung = event.after !== null && record.confirmedAt - event.after < REPLICA_DELAY_MS;
@@ -154,7 +154,7 @@ async function withoutFetch(context: ResourceContext, key: string, event: Expect
   if (row !== undefined && row.deletedAt !== null) return 'absent';
   const found = profile.deleted === null ? null : await findTombstone(context, key, event);
   if (found !== null) return deleteRecord(context, found, event, true);
-  const evidence = { source: 'named', reason: 'event', isReleased: false } as const;
+  const evidence = { kind: 'reported', reason: 'event' } as const;
   await softDelete(context, [{ key, confirmedAt: clock.now() }], evidence);
   return 'unreadable';
 }

@@ -95,7 +95,6 @@ const WARNING_KINDS = {
   catch_up_unproved: { isPartial: true, proof: 'filter' },
   credential_changed: { isPartial: false, proof: null },
   credential_renewed: { isPartial: false, proof: null },
-  delete_feed_incomplete: { isPartial: false, proof: null },
   delete_feed_unread: { isPartial: true, proof: null },
   deletes_held: { isPartial: true, proof: null },
   deletes_unconfirmed: { isPartial: true, proof: null },

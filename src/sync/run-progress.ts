@@ -3,7 +3,7 @@ import { NO_COUNTERS, type RunCounters, type RunStart } from '../database/state/
 import { countsOf, type RequestMeter } from '../http/client.ts';
 import type { PageOutcome } from '../load/page-loader.ts';
 import type { ScanMode } from '../model/vocabulary.ts';
-import { ColumnPresence } from './column-warnings.ts';
+import { ColumnValues } from './column-warnings.ts';
 import { NO_NOTES, type RunNotes, type RunWatcher, type Warning } from './report.ts';
 import type { ResourceContext } from './resource-context.ts';
 
@@ -18,8 +18,7 @@ export interface RunProgress {
   /** Records that share a key with another one and differ from it, such a key, and one of those that are older. */
   shared: { count: number; example: string | null; older?: string | null };
   warnings: Warning[];
-  /** Which columns its new and changed records have values for. */
-  columns: ColumnPresence;
+  columns: ColumnValues;
 }
 
 /** Context of the scans of one resource as part of a run. */
@@ -32,7 +31,7 @@ export interface RunContext extends ResourceContext {
 /** Nothing is counted yet; `warnings` are reported before the first page. */
 export function newProgress(mode: ScanMode, warnings: readonly Warning[], meter: RequestMeter): RunProgress {
   const none = { figures: { ...NO_COUNTERS }, notes: { ...NO_NOTES }, shared: { count: 0, example: null } };
-  return { ...none, mode, meter, warnings: [...warnings], columns: new ColumnPresence() };
+  return { ...none, mode, meter, warnings: [...warnings], columns: new ColumnValues() };
 }
 
 /** Counts on from what is stored, after the database has lost some; null if it has lost even the run. */

@@ -170,7 +170,7 @@ async function runAttempt(
   let end = await runEnd(context, stop);
   const statements = (): CompiledQuery[] => endStatements(context, part, end, owned.shape !== shape, options);
   // A run is stored as complete only under the lease.
-  const error = stop ?? (await catchLostLease(() => warehouse.apply(statements(), owned.lease())));
+  const error = stop ?? (await catchLostLease(() => owned.commit(statements())));
   if (error !== null) {
     if (await owned.recover(error)) throw new SetBack(error);
     if (stop === null) end = await runEnd(context, error);
@@ -244,7 +244,7 @@ async function storeConsequence({ warehouse, owned }: ResourceContext, plan: Sca
   const row = (await readCheckpoint(warehouse.own, plan.checkpoint.resource)) ?? plan.checkpoint;
   // A scan that was given up has seen only some records, so that nothing may be deleted by it.
   const forgotten = change.walk_mode === null ? [forgetSeen(warehouse.own, row.resource)] : [];
-  await warehouse.apply([saveCheckpoint(warehouse.own, { ...row, ...change }), ...forgotten], owned.lease());
+  await owned.commit([saveCheckpoint(warehouse.own, { ...row, ...change }), ...forgotten]);
 }
 
 /** How a resource's part of a run has ended, with its warnings. */

@@ -7,10 +7,10 @@ import { dropStatements, keysDeletedBefore } from '../database/state/stored-rows
 import { maintainKeys, refreshViews } from '../load/grow-shape.ts';
 import { growCalendar } from '../load/grow-views.ts';
 import { timestampMs, timestampText } from '../model/timestamp-text.ts';
-import { findGoneColumns } from './column-warnings.ts';
+import { findLostColumns } from './column-warnings.ts';
 import { detectDeletes } from './deletes/detect-deletes.ts';
 import { verifyCandidates } from './deletes/verify-deletes.ts';
-import { readDeleteFeed, warnOfFeedGaps } from './feed/delete-feed.ts';
+import { readDeleteFeed } from './feed/delete-feed.ts';
 import { followFeed } from './feed/follow-feed.ts';
 import { catchUpWarning, countUntimedRows } from './filter/filter-evidence.ts';
 import { readDoubt, scanIfDoubted, testFilter, verifyFilter } from './filter/verify-filter.ts';
@@ -43,10 +43,9 @@ export async function syncResource(context: RunContext, planned: ScanPlan, isFil
   else await followFeed(context, feed, plan, (scan) => afterFullScan(context, scan, plan.checkpoint));
 
   await warnOfUnverified(context);
-  const unnamed = await readDeleteFeed(context);
+  await readDeleteFeed(context);
   await verifyCandidates(context);
-  await warnOfFeedGaps(context, unnamed);
-  context.progress.warnings.push(...(await findGoneColumns(context, context.progress.columns)));
+  context.progress.warnings.push(...(await findLostColumns(context, context.progress.columns)));
   await purgeDeleted(context);
   await owned.runAlone(() => maintainKeys(context));
 }
@@ -65,7 +64,7 @@ async function purgeDeleted({ warehouse, owned, clock, deletes, signal }: RunCon
     removed = await owned.runAlone(async () => {
       const keys = await keysDeletedBefore(warehouse, table, deletedBefore, ROWS_PER_STEP);
       const rows = { resource, table, children: [], keys };
-      if (keys.length > 0) await warehouse.apply(dropStatements(warehouse, rows), owned.lease());
+      if (keys.length > 0) await owned.commit(dropStatements(warehouse, rows));
       return keys.length;
     });
     await nextTurn();

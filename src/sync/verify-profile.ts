@@ -29,7 +29,7 @@ export async function verifyEmptyListing(context: RunContext, before: Checkpoint
     const { last_full_at, last_success_at } = before;
     const stored = (await readCheckpoint(warehouse.own, owned.resource)) ?? before;
     const reset = { ...stored, cursor: null, cursor_key: null, cursor_seen_at: null, last_full_at, last_success_at };
-    await warehouse.apply([saveCheckpoint(warehouse.own, reset)], owned.lease());
+    await owned.commit([saveCheckpoint(warehouse.own, reset)]);
     const { message, hint } = describeHidden(bare);
     throw new SyncError('parameters_hide_records', message, { recovery: 'stop', hint });
   }
@@ -63,7 +63,7 @@ export async function noteVerified(context: RunContext, scan: WholeScan): Promis
   const known = verifiedMarks(stored);
   if (found.every((mark) => known.has(mark))) return;
   const marks = [...known.union(new Set(found))];
-  await warehouse.apply([saveCheckpoint(warehouse.own, { ...stored, verified: JSON.stringify(marks) })], owned.lease());
+  await owned.commit([saveCheckpoint(warehouse.own, { ...stored, verified: JSON.stringify(marks) })]);
 }
 
 export async function warnOfUnverified({ profile, progress, warehouse, owned }: RunContext): Promise<void> {

@@ -5,8 +5,8 @@ import { LOCAL, zoneNameAt } from '../model/time-zone.ts';
 import { visibleText } from '../model/visible-text.ts';
 import type { ColumnType } from '../model/vocabulary.ts';
 import { widen } from '../rows/columns/cells.ts';
-import { columnPathOf, EACH, keysOf, OVERFLOW, pathText } from '../rows/columns/column-name.ts';
-import { finalColumn } from './summary-views.ts';
+import { EACH, keysOf, OVERFLOW, pathText } from '../rows/columns/column-name.ts';
+import { finalColumn, isPublished, stateColumn } from './live-views.ts';
 import {
   ownColumn,
   type PlannedView,
@@ -224,27 +224,4 @@ function statePeriods(dialect: ViewDialect, history: PlannedView, { name, type }
   const begun = `SELECT v.*, CASE WHEN lag(NOT v.is_deleted) OVER w AND COALESCE(lag(v.state) OVER w, '') = COALESCE(v.state, '') AND (lag(v.state) OVER w IS NULL) = (v.state IS NULL) THEN 0 ELSE 1 END AS begins FROM (${versions}) AS v WINDOW w AS (PARTITION BY v.${key} ORDER BY v.version)`;
   const counted = `SELECT b.*, sum(b.begins) OVER (PARTITION BY b.${key} ORDER BY b.version) AS stretch FROM (${begun}) AS b`;
   return `SELECT c.${key}, c.state, min(c.valid_from) AS valid_from, CASE WHEN count(*) = count(c.valid_to) THEN max(c.valid_to) END AS valid_to FROM (${counted}) AS c WHERE NOT c.is_deleted GROUP BY c.${key}, c.stretch, c.state`;
-}
-
-/** The column with the state of publishing; null before its first value, or if the profile names no field. */
-function stateColumn({ profile, tables }: ViewedResource): Column | null {
-  const path = profile.state === null ? null : columnPathOf(profile.state.field);
-  if (path === null) return null;
-  const wanted = pathText(path);
-  return tables[0]?.columns.find((column) => pathText(column.path) === wanted) ?? null;
-}
-
-/** True for a published state, given as a text; false if there is no state. */
-function isPublished({ dialect }: ViewModel, { profile }: ViewedResource, state: string): string {
-  const values = (profile.state?.published ?? []).map((value) => dialect.literal(String(value)));
-  return `COALESCE(${state} IN (${values.join(', ')}), ${dialect.no})`;
-}
-
-/** `is_published` for a view of the resource's own table. */
-export function publishedColumn(model: ViewModel, resource: ViewedResource, row: string): ViewColumn[] {
-  const state = stateColumn(resource);
-  if (state === null) return [];
-  const text = model.dialect.text(`${row}${model.dialect.id(state.name)}`, state.type);
-  const sql = isPublished(model, resource, text);
-  return [ownColumn('is_published', 'boolean', sql, `True if ${state.name} says that the record is published.`)];
 }

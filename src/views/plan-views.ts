@@ -1,27 +1,34 @@
-// Plans all managed views of a source, and defines those of live rows and files.
-import type { TableShape } from '../model/table.ts';
-import { visibleText } from '../model/visible-text.ts';
-import { pathText } from '../rows/columns/column-name.ts';
-import { changesViews, historyViews, publishedColumn, statesViews } from './history-views.ts';
-import { planView } from './planned-view.ts';
-import { calendarView, deletesView, dictionaryView, freshnessView, schemaLogView } from './source-views.ts';
-import { finalColumn, summaryViews, windowViews } from './summary-views.ts';
+// Plans all managed views of a source: their names, columns and types, given what they have in the database.
+import type { ViewChange, ViewDialect } from '../database/view-dialect.ts';
+import type { ColumnType } from '../model/vocabulary.ts';
+import { widen } from '../rows/columns/cells.ts';
+import { changesViews, historyViews, statesViews } from './history-views.ts';
+import { filesViews, liveViews } from './live-views.ts';
+import {
+  calendarView,
+  deletesView,
+  dictionaryView,
+  freshnessView,
+  schemaLogView,
+  windowViews,
+} from './source-views.ts';
+import { summaryViews } from './summary-views.ts';
 import {
   cutName,
   type ExistingColumn,
-  ownColumn,
+  fieldOf,
+  type PlannedColumn,
   type PlannedView,
   type PlannedViews,
   type View,
   type ViewColumn,
-  type ViewedResource,
   type ViewModel,
 } from './view.ts';
 
 /** Creates the views of one kind; `planned` are those of the previous kinds. */
 type ViewKind = (model: ViewModel, planned: PlannedViews) => View[];
 
-/** All kinds in dependency order. */
+/** All kinds, each after those that it reads. A new kind of view is a function in this folder and an entry here. */
 const VIEW_KINDS: readonly ViewKind[] = [
   liveViews,
   historyViews,
@@ -59,29 +66,26 @@ export function planViews(
   const names = new Set<string>();
   for (const kind of VIEW_KINDS) {
     for (const view of kind(model, planned)) {
-      const name = freeName(view.name, new Set([...taken, ...names]));
+      const name = freeViewName(view.name, new Set([...taken, ...names]));
       // If this view was stored under a better name until now, it is renamed (`former`). A better name that another planned
       // view already took does not count.
       const formerNames = preferredNames(view.name, name).filter((each) => columns.has(each) && !names.has(each));
       const [former] = columns.has(name) ? [] : formerNames;
       names.add(name);
       const existing = columns.get(former ?? name) ?? [];
-      const plan = planView(withName(view, name), existing, { held: held.has(name), mayNarrow }, model.dialect);
+      // Names of functions are separate from those of tables.
+      const named = { ...view, name, ...(view.asOf === undefined ? {} : { asOf: cutName(view.asOf) }) };
+      const plan = planView(named, existing, { held: held.has(name), mayNarrow }, model.dialect);
       planned.set(view.name, former === undefined ? plan : { ...plan, former });
     }
   }
   return [...planned.values()];
 }
 
-/** Gives a view its name in the database. Names of functions are separate from those of tables. */
-function withName(view: View, name: string): View {
-  return view.asOf === undefined ? { ...view, name } : { ...view, name, asOf: cutName(view.asOf) };
-}
-
-/** True if `name` is `wanted`, shortened if too long, or with `_view` added because a table or an external object had it. */
-export function isNameOf(name: string, wanted: string): boolean {
-  const cut = cutName(wanted);
-  return name === cut || name === cutName(`${cut}_view`);
+/** Shortens the name if it is too long, and adds `_view` if a table or an external object has it. */
+function freeViewName(name: string, taken: ReadonlySet<string>): string {
+  const cut = cutName(name);
+  return taken.has(cut) ? freeViewName(`${cut}_view`, taken) : cut;
 }
 
 /** Returns the names that a view would use rather than `name`, the best first. */
@@ -90,142 +94,136 @@ function preferredNames(wanted: string, name: string): string[] {
   return cut === name ? [] : [cut, ...preferredNames(`${cut}_view`, name)];
 }
 
-/** Shortens the name if it is too long, and adds `_view` if a table or an external object has it. */
-function freeName(name: string, taken: ReadonlySet<string>): string {
-  const cut = cutName(name);
-  return taken.has(cut) ? freeName(`${cut}_view`, taken) : cut;
+/** True if `name` is `wanted`, shortened if too long, or with `_view` added because a table or an external object had it. */
+export function isNameOf(name: string, wanted: string): boolean {
+  const cut = cutName(wanted);
+  return name === cut || name === cutName(`${cut}_view`);
 }
 
-/** `<table>_live` for each table and child table: the live rows, with the source's columns. */
-function liveViews(model: ViewModel): View[] {
-  return model.resources.flatMap((resource) =>
-    resource.tables.map((table) => ({
-      name: `${table.name}_live`,
-      resource: resource.resource,
-      description: describeTable(resource, table),
-      columns: liveColumns(model, resource, table),
-      from: fromClause(model, resource, table),
-    })),
-  );
-}
-
-function describeTable({ resource, profile }: ViewedResource, { path }: TableShape): string {
-  const ofList = path.length > 0 ? profile.fields[pathText(path)]?.description : undefined;
-  if (ofList !== undefined) return ofList;
-  if (path.length > 0)
-    return `Lists ${visibleText(pathText(path))} within the live ${resource} records, one element a row.`;
-  return profile.description ?? `The ${resource} records of the service that are not deleted, one a row.`;
-}
-
-/** The alias of the view's own table. */
-const ROW = 'r';
-/** The alias of the parent's table. It is joined by its key, so queries without its columns do not read it. */
-const PARENT = 'p';
-
-function liveColumns(model: ViewModel, resource: ViewedResource, table: TableShape): ViewColumn[] {
-  const { dialect } = model;
-  const comments = resource.comments.get(table.name);
-  const column = (stored: string, type: ViewColumn['type'], source: string | null, alias = ROW): ViewColumn => ({
-    name: stored,
-    type,
-    sql: `${alias}.${dialect.id(stored)}`,
-    description: comments?.get(stored) ?? null,
-    source,
-    references: referenceOf(model, table, stored),
-  });
-  const keys = table.key.map((name, at) => column(name, at === 0 ? 'text' : 'integer', null));
-  const stamp = column('_synced_at', 'timestamp', null, table.path.length === 0 ? ROW : PARENT);
-  const sources = table.columns.map(({ name, type, path }) => column(name, type, visibleText(pathText(path))));
-  const known =
-    table.path.length === 0
-      ? [...publishedColumn(model, resource, `${ROW}.`), ...finalColumn(model, resource, `${ROW}.`)]
-      : [];
-  return [...keys, { ...stamp, description: SYNCED_AT }, ...sources, ...known];
-}
-
-const SYNCED_AT = 'When this version of the record was requested, UTC.';
-
-function referenceOf({ relations, resources }: ViewModel, table: TableShape, name: string): string | null {
-  const relation = relations.find(({ from }) => from.table.name === table.name && from.column === name);
-  if (relation !== undefined) return `${relation.to.table.name}.${relation.to.column}`;
-  if (table.path.length === 0 || table.key[0] !== name) return null;
-  const own = resources.find(({ tables }) => tables.some((each) => each.name === table.name))?.tables[0];
-  return own === undefined ? null : `${own.name}.${own.key[0] ?? ''}`;
-}
-
-/** A deleted record has no child rows. */
-function fromClause({ dialect }: ViewModel, { tables }: ViewedResource, table: TableShape): string {
-  const [own] = tables;
-  const from = ` FROM ${dialect.id(table.name)} AS ${ROW}`;
-  if (own === undefined || own === table) return `${from} WHERE ${ROW}.${dialect.id('_deleted_at')} IS NULL`;
-  const [parentKey = '', childKey = ''] = [own.key[0], table.key[0]];
-  return `${from} LEFT JOIN ${dialect.id(own.name)} AS ${PARENT} ON ${PARENT}.${dialect.id(parentKey)} = ${ROW}.${dialect.id(childKey)}`;
+/** Which types the existing columns of a view get. */
+interface TypeRules {
+  /** True if the types stay, and values that do not fit are NULL. */
+  held: boolean;
+  /** True if types become those of the tables, also narrower ones. */
+  mayNarrow: boolean;
 }
 
 /**
- * `<resource>_files` and `<resource>_files_live`, if files are copied or were: the contents of files over time, and the
- * current files of live records. The bytes are in a store.
+ * Plans one view: first the columns that it has in the database, in their order, then the new ones. An existing column
+ * keeps its name and gets a type that holds its old and its new values. A column that no field fills any more stays as
+ * NULL, so that queries on it still work.
  */
-function filesViews(model: ViewModel, planned: PlannedViews): View[] {
-  return model.resources.flatMap((resource) => {
-    if (!resource.hasFiles || !planned.has(`${resource.tables[0]?.name ?? ''}_live`)) return [];
-    const columns = fileColumns(model, resource);
-    return [allFiles(model, resource, columns), liveFiles(model, resource, columns)];
+function planView(
+  view: View,
+  existing: readonly ExistingColumn[],
+  types: TypeRules,
+  dialect: ViewDialect,
+): PlannedView {
+  const texts = view.columns.flatMap((column) =>
+    isOnlyColumnOfField(column, view.columns) ? exactText(column, existing, dialect) : [],
+  );
+  const byName = new Map(existing.map((column) => [column.name, column]));
+  const wanted = nameColumns([...view.columns, ...texts], existing).map((column) =>
+    withShownType(column, byName.get(column.name), types, dialect),
+  );
+  const wantedByName = new Map(wanted.map((column) => [column.name, column]));
+  const kept = existing.map((column) => wantedByName.get(column.name) ?? toEmptyColumn(column, dialect));
+  const columns = [...kept, ...wanted.filter(({ name }) => !byName.has(name))];
+  const declared = ({ sql, type }: ViewColumn): string => (IS_BARE.test(sql) ? sql : dialect.declared(sql, type));
+  const list = columns.map((column) => `${declared(column)} AS ${dialect.id(column.name)}`).join(', ');
+  const { from, ...rest } = view;
+  return { ...rest, columns, query: `SELECT ${list}${from}` };
+}
+
+/** A column of a table or of another view: SQLite knows its type. */
+const IS_BARE = /^\w+\.(?:\w+|"(?:[^"]|"")*")$/;
+
+/** False if another column of the view shows the same field. */
+function isOnlyColumnOfField(one: ViewColumn, columns: readonly ViewColumn[]): boolean {
+  return columns.filter((column) => fieldOf(column) === fieldOf(one)).length === 1;
+}
+
+const TEXT = '_text';
+
+/**
+ * Adds the exact digits of a numeric as text, for clients that read numbers as doubles. A view that already has such a
+ * text for a column of another type keeps it.
+ */
+function exactText(column: ViewColumn, existing: readonly ExistingColumn[], dialect: ViewDialect): ViewColumn[] {
+  const { name, source, type, sql } = column;
+  const [first, second] = fieldOf(column) === null ? [] : existing.filter((each) => each.source === source);
+  if (type !== 'numeric' && (first === undefined || second?.name !== `${first.name}${TEXT}`)) return [];
+  const description = `${name} in full, as a text.${column.description === null ? '' : ` ${column.description}`}`;
+  return [{ ...column, name: `${name}${TEXT}`, type: 'text', sql: dialect.text(sql, type), description }];
+}
+
+/**
+ * Gives the columns the names that they have in the database. A new column whose name is taken gets a prefix: `source_`
+ * for a field, `computed_` for a computed column.
+ */
+function nameColumns(columns: readonly ViewColumn[], existing: readonly ExistingColumn[]): ViewColumn[] {
+  const byName = new Map(existing.map((column) => [column.name, column]));
+  const bySource = Map.groupBy(existing, ({ source }) => source);
+  const taken = new Set<string>();
+  const seen = new Map<string, number>();
+  return columns.map((column) => {
+    const source = fieldOf(column);
+    // The first column of a field is its own, the second one its text.
+    const at = source === null ? 0 : (seen.get(source) ?? 0);
+    if (source !== null) seen.set(source, at + 1);
+    const own = source === null ? undefined : bySource.get(source)?.[at];
+    const isFree = (name: string): boolean =>
+      !taken.has(name) && (byName.get(name) === undefined || (source === null && byName.get(name)?.source === null));
+    const prefix = source === null || at > 0 ? 'computed_' : 'source_';
+    const name = own?.name ?? freeColumnName(column.name, prefix, isFree);
+    taken.add(name);
+    return { ...column, name };
   });
 }
 
-const FILE = 'f';
+function freeColumnName(name: string, prefix: string, isFree: (name: string) => boolean): string {
+  if (isFree(name)) return name;
+  const prefixed = cutName(`${prefix}${name}`);
+  let free = prefixed;
+  for (let count = 2; !isFree(free); count += 1) free = cutName(`${prefixed}_${count}`);
+  return free;
+}
 
-function allFiles({ dialect }: ViewModel, { resource }: ViewedResource, columns: readonly ViewColumn[]): View {
+function withShownType(
+  column: ViewColumn,
+  existing: ExistingColumn | undefined,
+  { held, mayNarrow }: TypeRules,
+  dialect: ViewDialect,
+): PlannedColumn {
+  const isNew = existing === undefined || mayNarrow;
+  const needs = dialect.shown(isNew ? column.type : widenShown(existing.type, column.type));
+  const type = held && existing !== undefined ? existing.type : needs;
+  const note = { needs: type === needs ? undefined : needs };
+  if (type === column.type) return { ...column, ...note };
+  const sql = dialect.declared(dialect.converted(column.sql, column.type, type), type);
+  return { ...column, ...note, type, sql };
+}
+
+/** Texts stay as they are when their column becomes JSON: they get no quotes. */
+function widenShown(shown: ColumnType, type: ColumnType): ColumnType {
+  return type === 'json' && shown !== 'json' ? 'text' : widen(shown, type);
+}
+
+function toEmptyColumn({ name, type, source }: ExistingColumn, dialect: ViewDialect): PlannedColumn {
+  const sql = dialect.converted('NULL', 'text', type);
+  return { name, type, sql, description: 'No longer filled.', source, references: null, isEmpty: true };
+}
+
+/** Converts the view to the form that the database adapters expect. */
+export function asChange(view: PlannedView, isChanged: boolean): ViewChange {
+  const { name, former, asOf, query, description, columns } = view;
   return {
-    name: `${resource}_files`,
-    resource,
-    description: `Every content that a file of a ${resource} record had, one row from valid_from to valid_to. The bytes are in a store, by their sha256.`,
-    columns,
-    from: ` FROM "_sync_files" AS ${FILE} WHERE ${FILE}.${dialect.id('resource')} = ${dialect.literal(resource)}`,
+    name,
+    ...(former === undefined ? {} : { former }),
+    ...(asOf === undefined ? {} : { asOf }),
+    isChanged,
+    query,
+    description,
+    columns: columns.map((column) => ({ name: column.name, type: column.type, description: column.description })),
   };
 }
-
-function liveFiles({ dialect }: ViewModel, viewed: ViewedResource, columns: readonly ViewColumn[]): View {
-  const { id } = dialect;
-  const { resource, tables } = viewed;
-  const { name, key } = tables[0] ?? { name: '', key: [] };
-  const record = `JOIN ${id(name)} AS r ON r.${id(key[0] ?? '')} = ${FILE}.${id('record_id')}`;
-  const isLive = `r.${id('_deleted_at')} IS NULL AND ${FILE}.${id('valid_to')} IS NULL`;
-  return {
-    name: `${resource}_files_live`,
-    resource,
-    description: `The files of the live ${resource} records as they are now, one a row, including those that could not be fetched.`,
-    columns,
-    from: ` FROM "_sync_files" AS ${FILE} ${record} WHERE ${FILE}.${id('resource')} = ${dialect.literal(resource)} AND ${isLive}`,
-  };
-}
-
-function fileColumns({ dialect }: ViewModel, { resource, tables: [own] }: ViewedResource): ViewColumn[] {
-  const column = (name: string, type: ViewColumn['type'], description: string): ViewColumn =>
-    ownColumn(name, type, `${FILE}.${dialect.id(name)}`, description);
-  // Stored as small integers, but shown as BIGINT like all integers.
-  const number = (name: string, description: string): ViewColumn =>
-    ownColumn(name, 'integer', `CAST(${FILE}.${dialect.id(name)} AS BIGINT)`, description);
-  const key = ownColumn(`${resource}_id`, 'text', `${FILE}.${dialect.id('record_id')}`, `The ${resource} record.`);
-  return [
-    { ...key, references: own === undefined ? null : `${own.name}.${own.key[0] ?? ''}` },
-    column('field', 'text', 'The name of the file in the profile.'),
-    number('position', 'Its position if the record has several, from 0.'),
-    column('url', 'text', 'The address from which it was requested.'),
-    column('sha256', 'text', 'The SHA-256 of its bytes, which is its name in the store; null before it was fetched.'),
-    column('bytes', 'integer', 'Its size in bytes.'),
-    column('type', 'text', 'The type of its content, such as image/png.'),
-    number('width', 'Of a picture, in pixels.'),
-    number('height', 'Of a picture, in pixels.'),
-    column('fetched_at', 'timestamp', 'When the service was last found to serve this content, UTC.'),
-    column('etag', 'text', 'The ETag of this content at the service.'),
-    column('status', 'text', STATUSES),
-    column('error', 'text', 'Why it is missing or outdated.'),
-    column('valid_from', 'timestamp', 'Since when the record has this content, as far as the copy saw, UTC.'),
-    column('valid_to', 'timestamp', 'Until when; null for its current content.'),
-  ];
-}
-
-const STATUSES =
-  'stored: as last served; waiting or failed: to be fetched, and the last content stays until then; refused: not allowed by the profile; gone: the service no longer has it.';

@@ -173,6 +173,29 @@ function newestTimes(
   return [`SELECT ${time} FROM ${dialect.id(view.name)} AS t WHERE ${own} AND ${time} IS NOT NULL`];
 }
 
+/** `<resource>_windows` for each resource that is requested by windows: the state of each window. */
+export function windowViews({ resources, dialect }: ViewModel): View[] {
+  const day = (name: string): string => dialect.day(`w."${name}"`);
+  const columns = [
+    ownColumn('window_start', 'date', day('window_start'), 'The first day of the window.'),
+    ownColumn('window_end', 'date', day('window_end'), 'The first day after it.'),
+    ownColumn('is_final', 'boolean', 'w."is_final" = 1', 'False while the service may still change it.'),
+    ownColumn('rows', 'integer', 'w."rows"', 'Live rows when it was last read; of a dropped window, those it had.'),
+    ownColumn('fetched_at', 'timestamp', 'w."fetched_at"', 'When the rows were requested, UTC.'),
+    ownColumn('changed_at', 'timestamp', 'w."changed_at"', 'When its rows last changed, UTC.'),
+    ownColumn('dropped_at', 'timestamp', 'w."dropped_at"', 'When its rows were removed from the copy by age, UTC.'),
+    ownColumn('held_at', 'timestamp', 'w."held_at"', 'Since when a change waits for a user to confirm it, UTC.'),
+    ownColumn('is_capped', 'boolean', 'w."capped" = 1', 'True if the service may not have listed all of its rows.'),
+    ownColumn('totals', 'text', 'w."totals"', 'Sums of the service that differ from those of the rows, as JSON.'),
+  ];
+  return resources.flatMap(({ resource, profile, tables: [own] }) => {
+    if (profile.windows === null || own === undefined) return [];
+    const description = `The windows of the ${resource} reports, one a row: when each was read, and whether it may still change.`;
+    const from = ` FROM "_sync_windows" AS w WHERE w."resource" = ${dialect.literal(resource)}`;
+    return [{ name: `${own.name}_windows`, resource: null, description, columns, from }];
+  });
+}
+
 /** `sync_dictionary`: every column of every copied table and managed view. */
 export function dictionaryView(model: ViewModel, planned: PlannedViews): View[] {
   const { dialect } = model;

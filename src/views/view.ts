@@ -2,13 +2,14 @@
 import type { ResourceProfile } from '../config/profile/profile.ts';
 import type { ViewDialect } from '../database/view-dialect.ts';
 import type { ResourceShape, TableShape } from '../model/table.ts';
+import { visibleText } from '../model/visible-text.ts';
 import type { ColumnType, HistoryPolicy } from '../model/vocabulary.ts';
-import { cutToBytes } from '../rows/columns/column-name.ts';
+import { cutToBytes, pathText } from '../rows/columns/column-name.ts';
 import { textHash } from '../rows/records/record-key.ts';
 
 export interface ViewColumn {
   name: string;
-  /** The type of `sql`; the view may show a wider one (`planned-view.ts`). */
+  /** The type of `sql`; the view may show a wider one (see `planView`). */
   type: ColumnType;
   /** Over the tables of the view's `from`; a bare column if possible, because expressions have no type in SQLite. */
   sql: string;
@@ -21,7 +22,7 @@ export interface ViewColumn {
   references: string | null;
 }
 
-/** A view as it would be created in an empty database (see `planned-view.ts`). */
+/** A view as it would be created in an empty database. */
 export interface View {
   name: string;
   /** The resource that it shows; null for views of the whole source. */
@@ -110,4 +111,16 @@ export interface ViewModel {
   dialect: ViewDialect;
   /** The columns that the views have in the database, by view. */
   existing: ReadonlyMap<string, readonly ExistingColumn[]>;
+}
+
+/** Returns the column of the view that shows a column of its table. */
+export function findColumn({ columns }: PlannedView, table: TableShape, name: string): PlannedColumn | undefined {
+  const path = table.columns.find((column) => column.name === name)?.path;
+  if (path === undefined) return columns.find((column) => column.name === name);
+  return columns.find((column) => fieldOf(column) === visibleText(pathText(path)));
+}
+
+/** The path of the field that the column shows; null for a computed one. */
+export function fieldOf({ source, isComputed }: ViewColumn): string | null {
+  return isComputed === true ? null : source;
 }

@@ -124,12 +124,3 @@ describe('the secrets for the scheme of a profile', () => {
     expect(session).not.toContain('someone');
   });
 });
-
-it('a field of a profile that was removed is refused with what to write in its place', () => {
-  const text = config({
-    [AUTH]: '{ type: oauth, client_id: a, client_secret: b }',
-    'profile: content-service': 'profile: ./p.yaml',
-  });
-  const profile = 'extends: content-service\noauth: { token_path: /token }\n';
-  expect(() => load({ 'config.yaml': text, 'p.yaml': profile })).toThrow(/no longer has: write auth: \{ type: oauth/);
-});

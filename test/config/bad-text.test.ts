@@ -40,14 +40,6 @@ describe('all faults of all files stand in one message', () => {
     ]);
   });
 
-  it('a field that was removed is named with what to do in its place', () => {
-    const { message } = faultsOf({
-      'config.yaml': `${config({ 'content-service': './a.yaml' })}memory: 1\n`,
-      'a.yaml': 'extends: content-service\nauth: [{ type: jwt, reuse: 5m }]\n',
-    });
-    expect(message).toMatch(/memory: expected no memory.*take it out[^]*reuse: expected no reuse.*take it out/);
-  });
-
   it('a line break or a control character in a value cannot fake a line', () => {
     const { message } = faultsOf({ 'config.yaml': config({ 'level: info': 'level: "x\\ny\\e[2J\\u202e"' }) });
     expect(message.split('\n')).toHaveLength(1);

@@ -59,6 +59,6 @@ describe('the former name of lookback', () => {
   });
 
   it('is refused beside lookback', () => {
-    expect(() => load('overlap: 2h, lookback: 1h')).toThrow('take it out: lookback is its name');
+    expect(() => load('overlap: 2h, lookback: 1h')).toThrow('got the unknown key "overlap"');
   });
 });

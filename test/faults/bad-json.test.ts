@@ -53,7 +53,7 @@ describe('a body in another encoding', () => {
     {
       title: 'F091 a charset that nobody knows',
       faults: [{ fault: 'encoding', as: 'bom', charset: 'ebcdic', page: 2 }],
-      ends: 'failed unsupported_charset',
+      ends: 'failed unsupported_encoding',
       rows: 4,
     },
     {
@@ -76,7 +76,7 @@ describe('a body in another encoding', () => {
         type: 'application/json; charset=iso-8859-1',
       });
       stage.sandbox.faults.add({ fault: 'body', resource: 'content', text, times: 3 });
-      expect(endsOf(await stage.backfill('content'))).toEqual({ content: 'failed bad_text' });
+      expect(endsOf(await stage.backfill('content'))).toEqual({ content: 'failed bad_json' });
       expect(await rowsIn(stage)).toBe(0);
       expect(endsOf(await stage.backfill('content'))).toEqual({ content: 'ok' });
       expect(await stage.query('SELECT id, title FROM content')).toEqual([{ id: 'ä', title: 'Grüße, Ümit' }]);

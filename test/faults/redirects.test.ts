@@ -15,12 +15,12 @@ import {
 import { portOf } from './port-of.ts';
 
 const REFUSED: readonly [what: string, to: string, code: string][] = [
-  ['a file', 'file:///etc/passwd', 'redirect_refused'],
-  ['gopher', 'gopher://127.0.0.1:70/_GET', 'redirect_refused'],
-  ['data', 'data:application/json,{"data":[],"next_cursor":null}', 'redirect_refused'],
+  ['a file', 'file:///etc/passwd', 'origin_refused'],
+  ['gopher', 'gopher://127.0.0.1:70/_GET', 'origin_refused'],
+  ['data', 'data:application/json,{"data":[],"next_cursor":null}', 'origin_refused'],
   ['itself for ever', 'self', 'too_many_redirects'],
-  ['a user name at home', 'http://user:pass@127.0.0.1/', 'redirect_refused'],
-  ['no URL', 'http://[', 'redirect_refused'],
+  ['a user name at home', 'http://user:pass@127.0.0.1/', 'origin_refused'],
+  ['no URL', 'http://[', 'origin_refused'],
 ];
 
 /** A second origin that must not see anything of value. */
@@ -64,7 +64,7 @@ describe('the service redirects', () => {
       await onStage({ profile: { headers } }, async (stage) => {
         stage.sandbox.faults.add({ fault: 'redirect', page: 2, to: `${origin}/v1/content`, resource: 'content' });
         const ended = await stage.backfill();
-        expect(endsOf(ended)).toEqual({ content: 'failed redirect_refused', images: 'ok', analytics: 'ok' });
+        expect(endsOf(ended)).toEqual({ content: 'failed origin_refused', images: 'ok', analytics: 'ok' });
         expect([seen, await rowsIn(stage)]).toEqual([[], 4]);
         stage.sandbox.faults.clear();
         expect((await stage.sync()).code).toBe(0);
@@ -78,7 +78,7 @@ describe('the service redirects', () => {
     await onStage(byUrl, async (stage) => {
       const { host } = new URL(stage.sandbox.url);
       stage.sandbox.faults.add({ fault: 'foreign-next', resource: 'content', to: `https://${host}{path}`, page: 1 });
-      expect(endsOf(await stage.backfill('content'))).toEqual({ content: 'failed foreign_next' });
+      expect(endsOf(await stage.backfill('content'))).toEqual({ content: 'failed origin_refused' });
     });
   });
 
@@ -90,7 +90,7 @@ describe('the service redirects', () => {
           useOauth(stage);
           stage.sandbox.faults.add({ fault: 'redirect', resource: 'oauth', to: `${origin}/oauth/token`, status });
           const ended = await stage.backfill();
-          expect(new Set(Object.values(endsOf(ended)))).toEqual(new Set(['failed token_redirect']));
+          expect(new Set(Object.values(endsOf(ended)))).toEqual(new Set(['failed bad_token']));
           expect([seen, ended.code]).toEqual([[], 1]);
           // Refused once, for all three resources.
           expect(stage.sandbox.requests.total).toBe(1);
@@ -100,7 +100,7 @@ describe('the service redirects', () => {
   );
 
   const BREAKS: readonly [what: string, options: StageOptions, fault: FaultScript, code: string][] = [
-    ['a cursor', {}, { fault: 'field', name: 'next_cursor', value: '"a\\r\\nX-Evil: 1"' }, 'bad_cursor'],
+    ['a cursor', {}, { fault: 'field', name: 'next_cursor', value: '"a\\r\\nX-Evil: 1"' }, 'bad_next'],
     [
       'a next URL',
       { sandbox: { pagination: 'next-url' }, resource: { page: { style: 'next-url', size: 4 } } },
@@ -111,7 +111,7 @@ describe('the service redirects', () => {
       'a next URL, escaped',
       { sandbox: { pagination: 'next-url' }, resource: { page: { style: 'next-url', size: 4 } } },
       { fault: 'field', name: 'next', value: '"/v1/content?cursor=a%0d%0aX-Evil:%201"' },
-      'bad_url',
+      'bad_query_value',
     ],
   ];
   it.concurrent.each(BREAKS)(

@@ -17,7 +17,7 @@ const LASTING: readonly [status: number, code: string, why: string][] = [
   [403, 'forbidden', 'F028 a 403 that is a permission'],
   [400, 'bad_request', 'F039 a refusal of the first page'],
   [404, 'not_found', 'F039 a listing that is not there'],
-  [501, 'not_supported', 'F040 a method that is not supported'],
+  [501, 'unexpected_status', 'F040 a method that is not supported'],
   [511, 'not_the_api', 'F034 a portal that wants a login'],
 ];
 

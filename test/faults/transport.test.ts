@@ -83,7 +83,7 @@ describe('the connection to the service fails', () => {
       ends: 'failed headers_too_large',
       rows: 4,
     },
-    ...RAW.map(([what, text, code = 'bad_http']): FaultRow => ({
+    ...RAW.map(([what, text, code = 'connection_lost']): FaultRow => ({
       title: `F011 ${what}`,
       faults: [{ fault: 'raw', page: 2, text }],
       ends: `failed ${code}`,

@@ -115,8 +115,8 @@ describe('what is refused before anything is sent', () => {
   });
 
   it.each([
-    ['F210 a line break in a cursor', (origin: string) => `${origin}/v1/content?cursor=a%0D%0Ab`, 'bad_url'],
-    ['F210 a line break in an id', (origin: string) => `${origin}/v1/content/a%0ab`, 'bad_url'],
+    ['F210 a line break in a cursor', (origin: string) => `${origin}/v1/content?cursor=a%0D%0Ab`, 'bad_query_value'],
+    ['F210 a line break in an id', (origin: string) => `${origin}/v1/content/a%0ab`, 'bad_query_value'],
     ['F055 another origin', () => 'http://127.0.0.2:9/v1/content', 'origin_refused'],
     [
       'F055 a user name and password',

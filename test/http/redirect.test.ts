@@ -39,7 +39,7 @@ describe('redirects of a POST', () => {
   it.each([301, 302, 303])('%s, which would make a GET of it, is refused', async (status) => {
     const stage = await redirecting(() => '/v1/to', status);
     const error = await errorOf(post(stage));
-    expect(error).toMatchObject({ code: 'redirect_refused', recovery: 'stop' });
+    expect(error).toMatchObject({ code: 'origin_refused', recovery: 'stop' });
     expect(error.message).toMatch(/^POST http:.*would make a GET/);
     expect(stage.seen).toHaveLength(1);
   });
@@ -65,7 +65,7 @@ describe('redirects', () => {
     const policy = { home: 'https://a.example', allowsOthers: true, secrets: [] };
     const hop = { url: new URL('https://a.example/v1/content'), credentialed: true, count: 0 };
     expect(() => nextHop(hop, 'http://a.example/v1/content', policy)).toThrow(
-      expect.objectContaining({ code: 'insecure_refused' }),
+      expect.objectContaining({ code: 'origin_refused' }),
     );
   });
 });

@@ -5,7 +5,7 @@ import { journey, type Journey } from '../support/journey.ts';
 /** A backfill stopped after its first page, whose records are then changed where the walk will not come by again. */
 async function changedBehindTheWalk(): Promise<Journey> {
   const stage = await journey({
-    sandbox: { generate: { content: 40 }, sort: 'none' },
+    sandbox: { generate: { content: 40 }, sort: 'id' },
     profile: { resources: { content: { page: { size: 10 } } } },
     source: { resources: ['content'] },
   });

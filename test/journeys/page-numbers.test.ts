@@ -54,7 +54,7 @@ describe.for(eitherDatabase(import.meta.filename))('the first page of a numbered
     const stage = await stageOf(database, { from: 0, count });
     for (const command of ['backfill', 'sync'] as const) {
       const report = await stage.run(command);
-      expect(endOf(report)).toBe('failed pagination_start');
+      expect(endOf(report)).toBe('failed pagination_invalid');
       expect(report.resources[0]?.error?.hint).toContain('page.first');
     }
     stage.setReport({ ...stage.profile, page: { ...NUMBERED, first: 0 } });
@@ -121,7 +121,7 @@ describe.for(eitherDatabase(import.meta.filename))('numbers of a listing, on $na
 
   const told = { ...pages, total: 'total' };
   const toldOffsets = { ...offsets, total: 'total' };
-  const wrong = 'failed pagination_total';
+  const wrong = 'failed pagination_invalid';
   it.for<[what: string, page: Record<string, unknown>, answering: Answering, end: string]>([
     ['pages and a total', told, { place: byPage, total: whole }, 'ok'],
     ['offsets and a total', toldOffsets, { place: byOffset, total: whole }, 'ok'],
@@ -129,7 +129,7 @@ describe.for(eitherDatabase(import.meta.filename))('numbers of a listing, on $na
     ['pages, of which the total counts one', told, { place: byPage, total: ofPage }, wrong],
     ['offsets, and the total counts a page', toldOffsets, { place: byOffset, total: ofPage }, wrong],
     ['pages, and the total counts them', told, { place: byPage, total: ofPages }, wrong],
-    ['offsets that are numbers of pages', offsets, { place: byIndex, total: () => null }, 'failed pagination_offset'],
+    ['offsets that are numbers of pages', offsets, { place: byIndex, total: () => null }, 'failed pagination_invalid'],
   ])('are believed if they are right: %s', async ([, page, answering, end]) => {
     const isRight = end === 'ok';
     // Whoever checks first need not find out by a walk.

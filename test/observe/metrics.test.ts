@@ -40,7 +40,7 @@ it('the metrics are valid Prometheus text with conventional names', async () => 
   exposeStatus(metrics.status, richSnapshot());
   const families = parseMetrics(await metrics.text());
   const own = [...families].filter(([name]) => name.startsWith('content_sync_'));
-  const expected = `build_info log_lines_lost_total requests_total request_duration_seconds pages_total rows_total
+  const expected = `build_info requests_total request_duration_seconds pages_total rows_total
     run_duration_seconds webhook_delay_seconds webhooks_total webhook_ack_seconds page_refusals_total
     alert_messages_total file_fetches_total file_fetched_bytes_total
     warehouse_up warehouse_bytes warehouse_wal_bytes

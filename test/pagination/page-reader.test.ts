@@ -39,7 +39,7 @@ async function walked({ list, isRefused = false, runAhead = 8 }: Story) {
   server.delay = 15;
   const page = pageProfile('page', 2, { total: 'total' });
   const { pages, error } = await collect(walkOver(server, page, { runAhead }));
-  const doubts = pages.at(-1)?.end?.doubts.map(({ code }) => code);
+  const doubts = pages.at(-1)?.end?.incompleteReasons.map(({ code }) => code);
   return { met: new Set(idsOf(pages)), error, doubts, requests: server.requests.length };
 }
 
@@ -131,13 +131,13 @@ describe('a walk over numbered pages without a total, of a service that cuts the
     const page = pageProfile('page', 3, isRefused ? { end: { status: [400] } } : {});
     const { pages, error } = await collect(walkOver(server, page, { runAhead: 0 }));
     expect([error, new Set(idsOf(pages))]).toEqual([null, new Set(['a', 'b', 'c'])]);
-    expect(pages.at(-1)?.end?.doubts.map(({ code }) => code)).toContain('unwatched');
+    expect(pages.at(-1)?.end?.incompleteReasons.map(({ code }) => code)).toContain('unwatched');
   });
 
   it('reads its only page twice where nothing moved, and doubts nothing', async () => {
     const server = await startListing(moving(() => 'ab', { isTold: false }));
     const { pages } = await collect(walkOver(server, pageProfile('page', 3), { runAhead: 0 }));
-    expect([idsOf(pages), pages.at(-1)?.end?.doubts]).toEqual([['a', 'b'], []]);
+    expect([idsOf(pages), pages.at(-1)?.end?.incompleteReasons]).toEqual([['a', 'b'], []]);
     expect(server.requests).toHaveLength(3);
   });
 });

@@ -25,7 +25,7 @@ const posts =
 /** Services of which a profile can be made, with a word that its remarks must have. */
 const POOR: Record<string, { respond: Responder; word: RegExp }> = {
   'an empty collection': { respond: posts(() => ({ data: [], total: 0 })), word: /not proved: the listing is empty/ },
-  'one record': { respond: posts(() => ({ data: some(1, 1) })), word: /not proved: there is only one record/ },
+  'one record': { respond: posts(() => ({ data: some(1, 1) })), word: /style: single/ },
   'a listing without an end': {
     respond: posts((query) => {
       const [size, page] = [Number(query.get('limit') ?? 10), Number(query.get('page') ?? 1)];

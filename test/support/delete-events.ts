@@ -7,7 +7,7 @@ import { readItem } from '../../src/pagination/read-item.ts';
 import type { App } from '../../src/server/app.ts';
 import {
   type DeletedRecord,
-  type EvidenceSource,
+  type EvidenceKind,
   softDelete,
   type SoftDeleteOutcome,
 } from '../../src/sync/deletes/soft-delete.ts';
@@ -19,7 +19,7 @@ interface Events {
   /** What a webhook about a record leads to: it is read again, then loaded or soft-deleted. */
   told(id: string): Promise<'there' | 'gone'>;
   /** Soft-deletes without asking for the records themselves. */
-  softDelete(gone: readonly DeletedRecord[], source?: EvidenceSource): Promise<SoftDeleteOutcome>;
+  softDelete(gone: readonly DeletedRecord[], kind?: EvidenceKind): Promise<SoftDeleteOutcome>;
   context: ResourceContext;
   close(): Promise<void>;
 }
@@ -45,12 +45,12 @@ export async function eventsFor(
   });
   return {
     context,
-    softDelete: (gone, source = 'none') => softDelete(context, gone, { source, reason: 'event', isReleased: false }),
+    softDelete: (gone, kind = 'only_404') => softDelete(context, gone, { kind, reason: 'event' }),
     told: async (id) => {
       const answer = await readItem(context, id, 'refetch');
       if (!answer.isThere) {
         const gone = [{ key: id, confirmedAt: answer.requestedAt }];
-        await softDelete(context, gone, { source: 'none', reason: 'event', isReleased: false });
+        await softDelete(context, gone, { kind: 'only_404', reason: 'event' });
         return 'gone';
       }
       const loader = await openPageLoader(context, { acceptsOlder: true });

@@ -88,7 +88,7 @@ async function recogniseService(context: CliContext, url: string): Promise<Named
   const { origin, pathname } = new URL(url);
   const network = defaultNetwork(context.cwd, context.env);
   const options = { network, baseUrl: new URL(origin), credential: null, clock, secrets, signal };
-  await using client = new ProbeClient({ ...options, maxRequests: MAX_SIGN_REQUESTS });
+  await using client = new ProbeClient({ ...options, maxRequests: MAX_SIGN_REQUESTS, isFixed: true });
   const found: NamedProfile[] = [];
   for (const name of packagedProfiles()) {
     const profile = readPackagedProfile(name);

@@ -116,11 +116,6 @@ function quotingHint(issue: Issue, path: FieldPath, { value }: ExplainContext): 
 }
 
 function unknownKey(key: string, path: FieldPath, { schema, value }: ExplainContext): SettingsFinding {
-  const instead = insteadOf([...path, key]);
-  if (instead !== null) {
-    const message = `expected no ${key}, which this version no longer has: ${instead}`;
-    return { path: [...path, key], part: 'key', message };
-  }
   const known = knownKeys(schema, value, path);
   const message = `expected ${oneOf(known)}, got the unknown key ${JSON.stringify(key)}`;
   return { path: [...path, key], part: 'key', message };
@@ -208,43 +203,4 @@ function matchesConstants(branch: JsonSchema, value: unknown): boolean {
     typeof property === 'object' && property.const !== undefined ? [[key, property.const] as const] : [],
   );
   return isPlainMap(value) && constants.every(([key, constant]) => value[key] === constant);
-}
-
-/** Removed settings and fields of profiles by path (`*` is any key), and what to do instead. */
-const REMOVED_FIELDS: readonly (readonly [string, string])[] = [
-  ['oauth', 'write auth: { type: oauth, token_path: ..., client_auth: ... }'],
-  ['rate_limit.quotas', 'take it out: the limits of the answers are followed'],
-  ['resources.*.parts', 'ask for fewer fields or smaller pages, so that each record comes whole'],
-  ...['window', 'start', 'until_param', 'most'].map(
-    (field) =>
-      [
-        `resources.*.incremental.${field}`,
-        'a listing that is cut off is read by page.style keyset or cursor, or by partitions',
-      ] as const,
-  ),
-  [
-    'resources.*.incremental.headers',
-    'write them as headers of the resource: one with {since} is only sent for changes',
-  ],
-  [
-    'resources.*.incremental.body',
-    'name the place in `param`, such as body:filter.from, or write {since} into body of the resource',
-  ],
-  ['resources.*.incremental.overlap', 'take it out: lookback is its name, and is there as well'],
-  ['resources.*.delete_feed.overlap', 'take it out: lookback is its name, and is there as well'],
-  ['memory', 'take it out: it had no effect'],
-  ['worker.range_pages', 'take it out: it had no effect'],
-  ['auth.reuse', 'take it out: a JWT is used for most of its lifetime'],
-  ['auth.*.reuse', 'take it out: a JWT is used for most of its lifetime'],
-  ['version.prefix', 'write it as version_prefix'],
-  ['webhooks.manage', 'set the webhook up at the service, with the address and the secret of the settings'],
-];
-
-/** Returns what to do instead of a removed field; null for any other key. */
-function insteadOf(path: readonly (string | number)[]): string | null {
-  const found = REMOVED_FIELDS.find(([field]) => {
-    const keys = field.split('.');
-    return keys.length === path.length && keys.every((key, at) => key === '*' || key === path[at]);
-  });
-  return found?.[1] ?? null;
 }

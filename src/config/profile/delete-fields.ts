@@ -262,28 +262,3 @@ export const changeFeedSchema = z
   .refine(({ method: by, body: sent }) => by === 'POST' || sent === null, NEEDS_POST);
 
 export type ChangeFeed = z.output<typeof changeFeedSchema>;
-
-/** The key of a resource, and the ids in its feeds. */
-interface KeyedFeeds {
-  id: string | readonly string[];
-  delete_feed: { id: DeleteFeed['id'] } | null;
-  feed: { id: ChangeFeed['id'] } | null;
-}
-
-/** Returns the fault of a feed whose `id` has another number of fields than the key of the resource; null if there is none. */
-export function feedKeyFault({ id, delete_feed, feed }: KeyedFeeds): { path: string[]; message: string } | null {
-  const ids: readonly [string[], string | readonly string[] | null][] = [
-    [['delete_feed', 'id'], delete_feed?.id ?? null],
-    [['incremental', 'id'], feed?.id ?? null],
-  ];
-  const found = ids.find(([, feedId]) => feedId !== null && !hasSameLength(feedId, id));
-  if (found === undefined) return null;
-  const wanted =
-    typeof id === 'string' ? 'one field' : `a list of ${id.length} fields, where an entry names ${id.join(' and ')}`;
-  return { path: found[0], message: `expected ${wanted}, because the key of a row is made of them` };
-}
-
-function hasSameLength(feedId: string | readonly string[], id: string | readonly string[]): boolean {
-  if (typeof feedId === 'string' || typeof id === 'string') return typeof feedId === typeof id;
-  return feedId.length === id.length;
-}

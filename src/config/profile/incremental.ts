@@ -129,20 +129,6 @@ export function filterName(filter: FilterTemplates): string {
   return sincePlaces(filter)[0] ?? filterPlaces(filter)[0]?.[0] ?? 'the listing';
 }
 
-/** The fields of a resource that may contain `{since}`. */
-interface ChangeRequest {
-  incremental: (FilterTemplates & { mode: string }) | null;
-  query: unknown;
-  headers: unknown;
-  body: unknown;
-}
-
-/** True if requests contain the time since which changes are requested, or need none. */
-export function canRequestChanges({ incremental, query, headers, body }: ChangeRequest): boolean {
-  if (incremental === null || incremental.mode !== 'filter') return true;
-  return sincePlaces(incremental).length > 0 || variablesIn([query, headers, body]).includes('since');
-}
-
 /** A part of a pattern: a field of a time, by its letters, or a literal text. */
 export type PatternPart = { field: string } | { text: string };
 
@@ -311,58 +297,3 @@ export const windowFields = {
 };
 
 export type ReportWindows = z.output<typeof windowsSchema>;
-
-/** The fields of a resource that must agree with its windows. */
-interface ReportResource {
-  windows: ReportWindows | null;
-  incremental: unknown;
-  feed: unknown;
-  partitions: unknown;
-  path: string;
-  query: Readonly<Record<string, string>>;
-  headers: Readonly<Record<string, string>>;
-  body: unknown;
-}
-
-/** Returns the faults of `windows` with other fields; paths are within the resource. */
-export function windowFaults(resource: ReportResource): { path: string[]; message: string }[] {
-  const { windows } = resource;
-  const uses = { from: usesVariable(resource, 'from'), to: usesVariable(resource, 'to') };
-  if (windows === null) {
-    if (!uses.from && !uses.to) return [];
-    return [{ path: ['windows'], message: 'expected windows, because {from} or {to} stands in a template' }];
-  }
-  const faults: [isFault: boolean, path: string, message: string][] = [
-    [
-      resource.incremental !== null || resource.feed !== null,
-      'incremental',
-      'expected null, because `windows` says what is asked for again',
-    ],
-    [resource.partitions !== null, 'partitions', 'expected null: several listings cannot be asked for by windows yet'],
-    [
-      windows.from_param === null && !uses.from,
-      'windows.from_param',
-      'expected the place that takes the first day, or {from} in path, query, headers or body',
-    ],
-    [
-      windows.to_param !== null && uses.to,
-      'windows.to_param',
-      'expected null, because {to} stands in a template already',
-    ],
-    [
-      windows.from_param !== null && windows.from_param === windows.to_param,
-      'windows.to_param',
-      'expected another place than that of the first day',
-    ],
-  ];
-  return faults.flatMap(([isFault, path, message]) => (isFault ? [{ path: path.split('.'), message }] : []));
-}
-
-/** True if requests contain the end of the range; otherwise each requests one window by its first day. */
-export function asksForEnd(resource: ReportResource): boolean {
-  return resource.windows?.to_param != null || usesVariable(resource, 'to');
-}
-
-function usesVariable({ path, query, headers, body }: ReportResource, variable: string): boolean {
-  return variablesIn([path, query, headers, body]).includes(variable);
-}

@@ -1,46 +1,19 @@
 /** The schema of a whole profile (`profileSchema`), and the rules between its fields. */
 import { z } from 'zod';
-import { fieldPathText } from '../../model/body-path.ts';
-import { LOCAL, type ZonesByPath } from '../../model/time-zone.ts';
-import { PROOFS } from '../../model/vocabulary.ts';
 import { profileAuthSchema } from './auth.ts';
 import { documented, withExamples } from './basic-fields.ts';
-import { type ChangeFeed, changeFeedSchema, deleteFields, feedKeyFault, itemFields } from './delete-fields.ts';
-import { fileFields } from './file-fields.ts';
-import {
-  canRequestChanges,
-  incrementalFields,
-  type IncrementalProfile,
-  incrementalSchema,
-  windowFaults,
-  windowFields,
-} from './incremental.ts';
-import { pageSchema } from './page-style.ts';
 import { rateDialectSchema } from './rate-dialect.ts';
-import {
-  type FieldSettings,
-  filterCondition,
-  type PublishingState,
-  recordFields,
-  singleFields,
-  tableFields,
-  pendingMask,
-} from './record-fields.ts';
+import { filterCondition } from './record-fields.ts';
 import {
   answerConditions,
-  asksForPartition,
   headerName,
   headerValue,
   httpSchema,
   outcomeRuleSchema,
-  parentFaults,
-  partitionFields,
-  requestFields,
   versionPrefix,
   versionSchema,
-  withPartitionKey,
-  withPostBodies,
 } from './request-fields.ts';
+import { parentFault, resourceSchema } from './resource.ts';
 import { rulesWithoutResource, webhooksSchema } from './signature-scheme.ts';
 
 /** A request without a credential, whose answer meets these conditions if the service is of this kind. */
@@ -137,26 +110,14 @@ const relationsSchema = z
 
 export type Relations = z.output<typeof relationsSchema>;
 
-interface KeyedResource {
-  id: string | string[];
-  fields: Readonly<Record<string, { rename?: string | undefined }>>;
-}
-
 /** Returns the columns of `relations` that refer to the key of a resource, and so have its type. */
-function referencingColumns({
-  resources,
-  relations,
-}: {
-  resources: Readonly<Record<string, KeyedResource>>;
-  relations: Relations;
-}): string[] {
+function referencingColumns({ resources, relations }: z.output<typeof profileFields>): string[] {
   return Object.entries(relations).flatMap(([from, to]) => {
     const [name = '', column = ''] = to.split('.');
     const target = Object.hasOwn(resources, name) ? resources[name] : undefined;
     if (target === undefined) return [];
     const { id, fields } = target;
-    const key = typeof id === 'string' ? (fields[id]?.rename ?? id) : '_id';
-    const isKey = typeof id === 'string' ? letters(key) === letters(column) : key === column;
+    const isKey = typeof id === 'string' ? letters(fields[id]?.rename ?? id) === letters(column) : column === '_id';
     return isKey ? [from] : [];
   });
 }
@@ -165,97 +126,6 @@ function referencingColumns({
 function letters(name: string): string {
   return name.toLowerCase().replaceAll(/[^\p{L}\p{M}\p{N}]/gu, '');
 }
-
-const resourceFields = z.strictObject({
-  extends: documented(z.string().min(1).nullable().default(null))('Another resource of this profile to start from.', [
-    'posts',
-  ]),
-  ...requestFields,
-  ...recordFields,
-  ...partitionFields,
-  ...incrementalFields,
-  incremental: documented(z.discriminatedUnion('mode', [changeFeedSchema, incrementalSchema]).nullable().default(null))(
-    'How changes are found; null: every run is a full scan.',
-    [{ param: 'updated_since', format: 'iso' }],
-  ),
-  ...windowFields,
-  page: pageSchema,
-  ...itemFields,
-  ...deleteFields,
-  /**
-   * Verifications that this service never allows. A run without them has a warning and may be `ok`; without an entry
-   * here it is `partial`.
-   */
-  accept: withExamples(z.array(z.enum(PROOFS)).default([]), [['end'], ['filter', 'item']]),
-  unverified: documented(z.array(z.string().min(1)).default([]))(
-    'Fields that are guesses: runs are `partial` until one has verified them.',
-    [['page.style', 'updated']],
-  ),
-  ...tableFields,
-  ...singleFields,
-  ...fileFields,
-});
-
-/** Moves a feed of changes from `incremental` to the field `feed`, because settings of a filter do not apply to it. */
-const dividedFields = resourceFields.transform(({ incremental, ...fields }) => ({
-  ...fields,
-  ...changesBy(incremental),
-  mask: pendingMask(fields),
-}));
-
-function changesBy(incremental: ChangeFeed | IncrementalProfile | null): {
-  incremental: IncrementalProfile | null;
-  feed: ChangeFeed | null;
-} {
-  return incremental?.mode === 'feed' ? { incremental: null, feed: incremental } : { incremental, feed: null };
-}
-
-/** A resource with the rules between its fields. */
-const resourceSchema = withPostBodies(dividedFields)
-  .refine(({ id, item }) => typeof id === 'string' || item === null, {
-    path: ['item'],
-    error: 'expected null, because a record that several fields identify has no id that could stand in a path',
-  })
-  .refine(({ times, updated }) => [updated].flat().every((path) => times[path ?? ''] !== LOCAL), {
-    path: ['times'],
-    error: 'expected a zone for the fields of `updated`: a time of no known zone is no moment',
-  })
-  // The stored cursor does not contain the field that it comes from.
-  .refine(({ times, updated }) => new Set([updated].flat().map((path) => times[path ?? ''])).size === 1, {
-    path: ['times'],
-    error: 'expected the same zone for all fields of `updated`',
-  })
-  .refine(({ feed, item }) => feed?.record !== null || item !== null, {
-    path: ['item'],
-    error: 'expected the path of a single record, because the entries of the feed only name ids',
-  })
-  .refine(({ partitions, feed }) => partitions === null || feed === null, {
-    path: ['partitions'],
-    error: 'expected none: a feed of changes does not say which of several listings a record is of',
-  })
-  .refine(canRequestChanges, {
-    path: ['incremental', 'param'],
-    error: 'expected the place that takes the moment, or {since} in a template of the resource or of incremental',
-  })
-  .refine(asksForPartition, {
-    path: ['partitions', 'param'],
-    error: 'expected the place that takes the value, or {partition} in path, query, headers or body',
-  })
-  .refine(({ files, history }) => files.length === 0 || history !== 'none', {
-    path: ['files'],
-    error:
-      'expected history latest or all beside it: where a file is, and whether there is one, is read in the stored bodies',
-  })
-  .refine(({ files, id }) => typeof id === 'string' || files.every((file) => file.at.kind === 'record'), {
-    path: ['files'],
-    error:
-      'expected json: and a place in the record, because a record that several fields identify has no id that could stand in a path',
-  })
-  .transform(withPartitionKey)
-  .superRefine((resource, context) => {
-    const faults = [feedKeyFault(resource) ?? [], windowFaults(resource), fieldFaults(resource)].flat();
-    for (const fault of faults) context.addIssue({ code: 'custom', ...fault });
-  });
 
 const profileFields = z.strictObject({
   /** Name or path of a profile whose fields apply unless they are set here. */
@@ -290,8 +160,9 @@ const profileFields = z.strictObject({
     .record(z.string().regex(/^[a-z][a-z0-9_]{0,40}$/, 'expected a lower-case name'), resourceSchema)
     .refine((resources) => Object.keys(resources).length > 0, 'expected at least one resource')
     .superRefine((resources, context) => {
-      for (const { resource, message } of parentFaults(resources)) {
-        context.addIssue({ code: 'custom', path: [resource, 'partitions', 'parent'], message });
+      for (const name of Object.keys(resources)) {
+        const message = parentFault(name, resources);
+        if (message !== null) context.addIssue({ code: 'custom', path: [name, 'partitions', 'parent'], message });
       }
     }),
   relations: relationsSchema,
@@ -314,100 +185,3 @@ export const profileSchema = profileFields
 export type Profile = z.output<typeof profileSchema>;
 export type ResourceProfile = Profile['resources'][string];
 export type HttpProfile = z.output<typeof httpSchema>;
-
-/** The fields of a resource with which the settings in `fields` must agree. */
-interface Resource {
-  fields: Readonly<Record<string, FieldSettings>>;
-  id: string | readonly string[];
-  updated: string | readonly string[] | null;
-  state: PublishingState | null;
-  deleted: TombstoneProfile | readonly TombstoneProfile[] | null;
-  partitions: { readonly field: string } | null;
-  windows: { readonly field: string; readonly totals: object } | null;
-  page: object;
-  json: readonly string[];
-  times: ZonesByPath;
-}
-
-interface TombstoneProfile {
-  readonly field: string;
-  readonly at?: string | undefined;
-}
-
-interface FieldFault {
-  path: string[];
-  message: string;
-}
-
-/** Returns the faults of the settings in `fields`; paths are within the resource. */
-function fieldFaults(resource: Resource): FieldFault[] {
-  const faults = Object.entries(resource.fields).flatMap(([path, settings]) =>
-    [hiddenFault, doubleFault, typeFault].flatMap((fault) => fault(path, settings, resource) ?? []),
-  );
-  return [...faults, ...nameFaults(resource)];
-}
-
-/** Returns a fault if the field is hidden although the sync needs it. */
-function hiddenFault(path: string, { exclude, hash }: FieldSettings, resource: Resource): FieldFault | null {
-  if (!exclude && !hash) return null;
-  const found = usesOf(resource).find(([used]) => isWithin(used, path) || isWithin(path, used));
-  if (found === undefined) return null;
-  const message = `expected it to be copied as it is, because it is ${found[1]}`;
-  return { path: ['fields', path, exclude ? 'exclude' : 'hash'], message };
-}
-
-/** Returns the fields that the sync uses, and what for. */
-function usesOf({ id, updated, state, deleted, partitions, windows, page }: Resource): [string, string][] {
-  const cursor = 'cursor_field' in page && typeof page.cursor_field === 'string' ? [page.cursor_field] : [];
-  const uses: [readonly string[], string][] = [
-    [[id].flat(), 'the id of the record'],
-    [[updated ?? []].flat(), 'its time of change'],
-    [cursor, 'where the next page goes on from'],
-    [state === null ? [] : [state.field], 'its state of publishing'],
-    [[deleted ?? []].flat().flatMap(({ field, at = field }) => [field, at]), 'a tombstone'],
-    [partitions === null ? [] : [partitions.field], 'the listing that it comes from'],
-    [windows === null ? [] : [windows.field], 'the day that it is of'],
-    [Object.keys(windows?.totals ?? {}), 'compared with a total'],
-  ];
-  return uses.flatMap(([fields, what]) => fields.map((field): [string, string] => [fieldPathText(field), what]));
-}
-
-/** True if `path` is `other` or below it. */
-function isWithin(path: string, other: string): boolean {
-  return path === other || path.startsWith(`${other}.`);
-}
-
-function doubleFault(path: string, { exclude, hash, type, rename }: FieldSettings): FieldFault | null {
-  const at = ['fields', path];
-  if (exclude && (hash || type !== undefined || rename !== undefined)) {
-    return { path: at, message: 'expected nothing but a description beside `exclude`: it has no column' };
-  }
-  if (!hash || type === undefined || type === 'text' || type === 'json') return null;
-  return { path: [...at, 'type'], message: 'expected text or json, because a hash is a text' };
-}
-
-function typeFault(path: string, { type }: FieldSettings, { id, json, times }: Resource): FieldFault | null {
-  if (type === undefined) return null;
-  const at = ['fields', path, 'type'];
-  if (typeof id === 'string' && fieldPathText(id) === path && type !== 'text') {
-    return { path: at, message: 'expected text or none, because keys are texts' };
-  }
-  if (type !== 'json' && json.some((one) => fieldPathText(one) === path)) {
-    return { path: at, message: 'expected json, because the field is in the list `json`' };
-  }
-  const isMoment = type === 'date' || type === 'timestamp';
-  if (!isMoment || times[path] !== LOCAL) return null;
-  return { path: at, message: 'expected text, because its times are of a zone that nobody tells (`times`: local)' };
-}
-
-/** Returns a fault if two fields have the same name: unique in the resource, because its tables are not known yet. */
-function nameFaults({ fields, id }: Resource): FieldFault[] {
-  const names = new Map<string, string>(typeof id === 'string' && fields[id]?.rename === undefined ? [[id, id]] : []);
-  return Object.entries(fields).flatMap(([path, { rename }]) => {
-    if (rename === undefined) return [];
-    const other = names.get(rename);
-    names.set(rename, path);
-    if (other === undefined || other === path) return [];
-    return [{ path: ['fields', path, 'rename'], message: `expected a name of its own, got that of ${other}` }];
-  });
-}

@@ -1,5 +1,4 @@
 import { z } from 'zod';
-import { fieldPathText } from '../../model/body-path.ts';
 import type { JsonValue } from '../../model/json.ts';
 import { OUTCOMES } from '../../model/vocabulary.ts';
 import {
@@ -8,13 +7,10 @@ import {
   duration,
   fieldPath,
   isOwnHeader,
-  parsePlace,
   requestPlace,
   templateSchema,
-  variablesIn,
   withExamples,
 } from './basic-fields.ts';
-import type { FieldSettings } from './record-fields.ts';
 
 /** Fields of a profile about requests and answers: path, query, headers, body, partitions, `http`, `outcomes` and version. */
 
@@ -52,26 +48,7 @@ export const requestFields = {
   ),
 };
 
-/** The fields of a resource that may put a value into the request body. */
-interface BodyUses {
-  method: 'GET' | 'POST';
-  body: unknown;
-  page: object;
-  incremental: { param?: unknown } | null;
-  windows: { from_param: unknown; to_param: unknown } | null;
-}
-
-/** Refuses a body, and values in it, unless the method is POST. */
-export function withPostBodies<Schema extends z.ZodType<BodyUses>>(schema: Schema): Schema {
-  return schema.refine(({ method, body, page, incremental, windows }) => {
-    const ofPage = Object.entries(page).filter(([field]) => field.endsWith('_param'));
-    const ofFilter = [incremental?.param, windows?.from_param, windows?.to_param];
-    const places: unknown[] = [...ofPage.map(([, place]): unknown => place), ...ofFilter];
-    const hasPlaces = places.some((place) => typeof place === 'string' && parsePlace(place).in === 'body');
-    return method === 'POST' || (body === null && !hasPlaces);
-  }, NEEDS_POST);
-}
-
+/** The rule for a resource or feed with a body. */
 export const NEEDS_POST = { path: ['method'], error: 'expected POST, because a request by GET has no body' };
 
 const fields = {
@@ -128,63 +105,8 @@ export const partitionFields = {
 
 export type PartitionProfile = NonNullable<z.output<typeof partitionFields.partitions>>;
 
-/** The fields of a resource that may use the partition value. */
-interface Partitioned {
-  partitions: PartitionProfile | null;
-  path: string;
-  query: Readonly<Record<string, string>>;
-  headers: Readonly<Record<string, string>>;
-  body: unknown;
-}
-
-/** False if no request of a partitioned resource contains the partition value. */
-export function asksForPartition({ partitions, path, query, headers, body }: Partitioned): boolean {
-  if (partitions === null || partitions.param !== null) return true;
-  return variablesIn([path, query, headers, body]).includes('partition');
-}
-
-/** Adds the partition field as first part of the key, unless `id` contains it. */
-export function withPartitionKey<T extends { id: string | string[]; partitions: PartitionProfile | null }>(
-  resource: T,
-): T {
-  const { id, partitions } = resource;
-  if (partitions === null || [id].flat().includes(partitions.field)) return resource;
-  return { ...resource, id: [partitions.field, id].flat() };
-}
-
-type Resources = Readonly<
-  Record<string, Partitioned & { id: string | string[]; fields: Readonly<Record<string, FieldSettings>> }>
->;
-
-/** Returns the faults of `partitions.parent` by resource. */
-export function parentFaults(resources: Resources): { resource: string; message: string }[] {
-  return Object.keys(resources).flatMap((resource) => {
-    const message = parentFault(resources, resource);
-    return message === null ? [] : [{ resource, message }];
-  });
-}
-
-function parentFault(resources: Resources, resource: string): string | null {
-  const passed = new Set([resource]);
-  for (let parent = parentOf(resources[resource]); parent !== null; parent = parentOf(resources[parent])) {
-    if (passed.has(parent)) return 'expected parents that do not lead back to this resource';
-    if (resources[parent] === undefined) return `expected a resource of this profile, got ${parent}`;
-    passed.add(parent);
-  }
-  const partitions = resources[resource]?.partitions ?? null;
-  if (partitions === null || !('parent' in partitions)) return null;
-  if (partitions.parent_id !== null) return hiddenFault(partitions.parent_id, resources[partitions.parent]);
-  const id = resources[partitions.parent]?.id;
-  return typeof id === 'string' ? null : 'expected parent_id, because several fields identify a record of the parent';
-}
-
-function hiddenFault(field: string, parent: Resources[string] | undefined): string | null {
-  const said = parent?.fields[fieldPathText(field)];
-  return said?.hash === true || said?.exclude === true ? `expected ${field} of the parent to be copied as it is` : null;
-}
-
 /** Returns the parent resource, whose rows each have a listing; null if there is none. */
-export function parentOf(resource: Partitioned | undefined): string | null {
+export function parentOf(resource: { partitions: PartitionProfile | null } | undefined): string | null {
   const partitions = resource?.partitions ?? null;
   return partitions !== null && 'parent' in partitions ? partitions.parent : null;
 }

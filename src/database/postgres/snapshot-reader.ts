@@ -54,7 +54,6 @@ export async function snapshotReader(database: Database, release: () => Promise<
   }
   return {
     own: new Kysely<OwnTables>({ dialect: sessionDialect(createSession(client, QUERY_TIMEOUT_MS)) }).withSchema(schema),
-    columns: (view) => guarded(() => readColumns(client, schema, view)),
     rows: (query) => readBatches(client, query, guarded),
     decimalSpan: (view, column) => guarded(() => measureDecimals(client, view, column)),
     close,
@@ -112,33 +111,6 @@ const CELLS: Partial<Record<ColumnType, (text: string) => ViewCell>> = {
   double: Number,
   timestamp: (text) => text.replace(/\+00$/, ''),
 };
-
-/** Our types by Postgres's names; text for all others. */
-const DECLARED_TYPES: Readonly<Record<string, ColumnType>> = {
-  boolean: 'boolean',
-  smallint: 'integer',
-  integer: 'integer',
-  bigint: 'integer',
-  real: 'double',
-  'double precision': 'double',
-  numeric: 'numeric',
-  date: 'date',
-  'timestamp without time zone': 'timestamp',
-  'timestamp with time zone': 'timestamp',
-  json: 'json',
-  jsonb: 'json',
-};
-
-async function readColumns(client: PoolClient, schema: string, view: string): Promise<ReadColumn[] | null> {
-  const { rows } = await client.query<{ name: string; declared: string }>(
-    `SELECT attname AS name, format_type(atttypid, NULL) AS declared FROM pg_attribute
-      JOIN pg_class ON pg_class.oid = attrelid WHERE relname = $1 AND relnamespace = $2::regnamespace
-        AND relkind IN ('r', 'v') AND attnum > 0 AND NOT attisdropped ORDER BY attnum`,
-    [view, quoted(schema)],
-  );
-  if (rows.length === 0) return null;
-  return rows.map(({ name, declared }) => ({ name, type: DECLARED_TYPES[declared] ?? 'text' }));
-}
 
 async function measureDecimals(
   client: PoolClient,

@@ -24,7 +24,6 @@ export function snapshotReader(file: File): SnapshotReader {
   file.freeze();
   return {
     own: file.own,
-    columns: (view) => Promise.resolve(readColumns(file, view)),
     rows: (query) => readBatches(file, query),
     decimalSpan: (view, column) => Promise.resolve(measureDecimals(file, view, column)),
     close: file.close,
@@ -90,35 +89,4 @@ function measureDecimals(file: File, view: string, { name, digits = name }: Read
     span.scale = Math.max(span.scale, fraction.length);
   }
   return span.whole === 0 ? null : span;
-}
-
-/** SQLite's own names of types, and ours. */
-const DECLARED_TYPES: readonly (readonly [RegExp, ColumnType])[] = [
-  [/BOOL/i, 'boolean'],
-  [/INT/i, 'integer'],
-  [/TIMESTAMP|DATETIME/i, 'timestamp'],
-  [/DATE/i, 'date'],
-  [/REAL|FLOA|DOUB|NUMERIC/i, 'double'],
-  [/./, 'text'],
-];
-
-function readColumns(file: File, view: string): ReadColumn[] | null {
-  const info = `SELECT "name", "type" FROM pragma_table_info(${VIEW_DIALECT.literal(view)}) ORDER BY "cid"`;
-  const columns = Array.from(file.rows(info), ([name, declared]) => {
-    const found = DECLARED_TYPES.find(([pattern]) => pattern.test(String(declared)));
-    return { name: String(name), type: found?.[1] ?? detectType(file, view, String(name)) };
-  });
-  return columns.length === 0 ? null : columns;
-}
-
-/** Returns the type of an expression, which has no declared type, by its values. */
-function detectType(file: File, view: string, column: string): ColumnType {
-  const name = id(column);
-  const [[kinds, isTime] = []] = file.rows(
-    `SELECT group_concat(DISTINCT typeof(${name})), min(${name} GLOB '[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9] [0-9]*')
-      FROM ${id(view)} WHERE ${name} IS NOT NULL`,
-  );
-  if (kinds === 'integer') return 'integer';
-  if (kinds === 'real' || kinds === 'integer,real' || kinds === 'real,integer') return 'double';
-  return isTime === 1n ? 'timestamp' : 'text';
 }

@@ -1,5 +1,6 @@
 // Resources that this process may write. A scan, a re-fetch after a webhook, and an erasure may all want to write `content`
 // at the same time: they share one lease, one view of the tables, and a queue in which they write one after the other.
+import type { CompiledQuery } from 'kysely';
 import PQueue from 'p-queue';
 import type { Clock } from '../../model/clock.ts';
 import { SyncError } from '../../model/errors.ts';
@@ -96,6 +97,8 @@ export interface OwnedResource extends ResourceFacts {
   rereadForgotten(): Promise<void>;
   /** The same object for all resources of the source. */
   readonly sourceViews: SourceViews;
+  /** Writes in one transaction, which fails if another process has taken the lease. Does nothing without statements. */
+  commit(statements: readonly CompiledQuery[]): Promise<void>;
   /** Runs `work` alone: a scan and a re-fetch must not write between each other's steps. */
   runAlone<T>(work: () => Promise<T>): Promise<T>;
 }
@@ -125,7 +128,7 @@ export function ownResources(
     lingerMs,
   });
   return {
-    acquire: async (resource) => createHandle(await shared.acquire(resource), sourceViews),
+    acquire: async (resource) => createHandle(await shared.acquire(resource), warehouse, sourceViews),
     readForgotten: (resource) => readForgotten(warehouse.own, resource, privacy),
     close: () => shared.close(),
   };
@@ -189,7 +192,7 @@ async function openResource(
  * Creates the access of one user. It keeps the lease under which the user has read its facts: after another user has
  * acquired the lease again, the next transaction of this one fails, and it has to `recover` first.
  */
-function createHandle(acquired: Acquired<OpenResource>, sourceViews: SourceViews): OwnedResource {
+function createHandle(acquired: Acquired<OpenResource>, warehouse: Warehouse, sourceViews: SourceViews): OwnedResource {
   const opened = acquired.value;
   const { facts, queue } = opened;
   let { lease } = opened;
@@ -205,6 +208,9 @@ function createHandle(acquired: Acquired<OpenResource>, sourceViews: SourceViews
     resource: opened.resource,
     sourceViews,
     lease: () => lease.proof(),
+    commit: async (statements) => {
+      if (statements.length > 0) await warehouse.apply(statements, lease.proof());
+    },
     runAlone: (work) => queue.add(work),
     rereadForgotten: () => opened.rereadForgotten(),
     reacquire: () => queue.add(() => opened.acquireAgain()),

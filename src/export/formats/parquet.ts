@@ -3,7 +3,7 @@ import { constants, zstdCompressSync } from 'node:zlib';
 import type { ByteWriter, SchemaElement } from 'hyparquet-writer';
 import { typeMismatch, type ReadColumn, type ViewCell } from '../../database/snapshot-reader.ts';
 import type { ColumnType } from '../../model/vocabulary.ts';
-import type { ExportColumn, ExportFormat, FileEncoder, FileForm } from './format.ts';
+import type { ExportColumn, ExportFormat, FileEncoder, FileForm } from './export-format.ts';
 
 /** Limits of a row group, which is held in memory a few times over. */
 const MAX_GROUP_ROWS = 50_000;
@@ -17,8 +17,10 @@ const DECIMAL_BYTES = 16;
 
 export const PARQUET: ExportFormat = {
   name: 'parquet',
+  about: 'typed, for DuckDB, Spark, BigQuery and others',
   compressions: Object.keys(CODECS),
-  options: [],
+  options: {},
+  needsDecimalSpan: true,
   stored: ({ type }, span) => {
     if (type !== 'numeric') return STORED[type];
     // Only the scale varies, because each other type makes the next export rewrite all files.

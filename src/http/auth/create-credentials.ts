@@ -11,7 +11,7 @@ import type { TokenStore } from '../../database/coordination.ts';
 import type { Clock } from '../../model/clock.ts';
 import { ConfigError, SyncError } from '../../model/errors.ts';
 import type { Lane } from '../../model/vocabulary.ts';
-import { answerMemory } from '../body/answer-memory.ts';
+import { MemoryReservation } from '../body/answer-memory.ts';
 import { factsOf, type SendRequest, type WireAnswer, type WireRequest } from '../exchange.ts';
 import { judgeTokenAnswer } from '../outcome/outcome-table.ts';
 import { readAnswerLimits } from '../rate-limit/answer-limits.ts';
@@ -190,7 +190,7 @@ function tokenAddress({ scheme, secrets }: SchemeWithSecrets): string | null {
 function tokenUrl(address: string, baseUrl: URL): URL {
   const url = new URL(address.startsWith('/') ? baseUrl.pathname.replace(/\/$/, '') + address : address, baseUrl);
   if (baseUrl.protocol === 'https:' && url.protocol !== 'https:') {
-    throw new ConfigError('insecure_token_url', 'token_url is not https: though base_url is', {
+    throw new ConfigError('bad_token', 'token_url is not https: though base_url is', {
       hint: 'Use an https URL: the client secret would be sent unencrypted.',
     });
   }
@@ -221,7 +221,7 @@ async function sendForToken(
         'No action needed: this process uses that token when it arrives.',
       );
     }
-    const reservation = answerMemory.open();
+    const reservation = new MemoryReservation();
     const signal = timeoutMs === undefined ? undefined : AbortSignal.timeout(timeoutMs);
     try {
       return await exchange({ ...request, maxBytes: MAX_TOKEN_BYTES, signal }, { count: () => undefined, reservation });

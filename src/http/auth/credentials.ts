@@ -110,7 +110,7 @@ const REFUSED_FOR_MS = 3_600_000;
 /** A token with at most this lifetime may expire on its way to the service. */
 const SHORT_LIFE_MS = 60_000;
 
-const REFUSALS: ReadonlySet<string> = new Set(['auth_failed', 'bad_token', 'token_redirect', 'refresh_token_refused']);
+const REFUSALS: ReadonlySet<string> = new Set(['auth_failed', 'bad_token', 'refresh_token_refused']);
 
 /** Times are monotonic milliseconds. */
 interface Token {

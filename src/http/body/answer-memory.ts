@@ -1,9 +1,7 @@
+// Limits the memory of all answers of this process together. Example: ten sources are scanned at once, and each gets a page
+// of 100 MB. Each answer reserves what it needs while it is read; those that do not fit are requested again later.
 import v8 from 'node:v8';
-import type { Clock } from '../../model/clock.ts';
 import { SyncError } from '../../model/errors.ts';
-import { unlessAborted, waitAtMost } from '../../model/waiting.ts';
-
-/** Limits the memory of all answers of this process together: each answer reserves what it needs. */
 
 /** An answer up to this size never waits for larger ones. */
 const SMALL_ANSWER_BYTES = 2_097_152;
@@ -12,106 +10,53 @@ const HEAP_FRACTION = 1 / 4;
 const MAX_LIMIT_BYTES = 2 ** 30;
 const MIN_LIMIT_BYTES = 2 ** 25;
 
-/** The memory of all responses that this process holds, for all sources together. */
-export interface AnswerMemory {
-  /** Max bytes of all answers together, and of a single one. */
-  readonly limit: number;
-  /** Bytes that are reserved now. */
-  readonly taken: number;
-  /** Starts a reservation of 0 bytes. */
-  open(): MemoryReservation;
-}
+/** A fraction of Node's heap limit, which follows that of a container. */
+const LIMIT_BYTES = Math.min(
+  Math.max(v8.getHeapStatistics().heap_size_limit * HEAP_FRACTION, MIN_LIMIT_BYTES),
+  MAX_LIMIT_BYTES,
+);
+
+/** Bytes that all answers have reserved. */
+let reserved = 0;
+/**
+ * The one answer that may exceed the limit. Without it, two scans could wait for each other: each holds pages that were
+ * prefetched, and needs memory for the page before them.
+ */
+let exceeding: MemoryReservation | null = null;
 
 /** Memory reserved for one answer, from the first byte of its body until the answer is no longer used. */
-export interface MemoryReservation {
+export class MemoryReservation {
+  #bytes = 0;
+
   /**
-   * Sets the reserved bytes. Throws `SyncError`: `memory_full` (retry) if other answers use the rest, `body_too_heavy`
+   * Sets the reserved bytes. Throws `SyncError`: `memory_full` (retry) if other answers use the rest, `body_too_large`
    * (stop) if the answer can never fit.
    */
-  resize(bytes: number): void;
+  resize(bytes: number): void {
+    if (bytes > this.#bytes && bytes > SMALL_ANSWER_BYTES) {
+      if (bytes > LIMIT_BYTES) throw tooLarge();
+      if (reserved - this.#bytes + bytes > LIMIT_BYTES && exceeding !== this) throw full();
+    }
+    reserved += bytes - this.#bytes;
+    this.#bytes = bytes;
+  }
+
   /** Reserves more bytes. Throws as `resize`. */
-  grow(bytes: number): void;
-  /**
-   * Waits until this answer may exceed the limit; `release` ends that. The caller must not hold a slot or memory that
-   * other answers wait for. Throws `memory_full` after `ms`, and the signal's reason.
-   */
-  waitForTurn(clock: Clock, ms: number, signal?: AbortSignal): Promise<void>;
+  grow(bytes: number): void {
+    this.resize(this.#bytes + bytes);
+  }
+
+  /** From now until `release` this answer may exceed the limit. Returns false if another one may. */
+  tryToExceed(): boolean {
+    exceeding ??= this;
+    return exceeding === this;
+  }
+
   /** Releases all of it. May be called again. */
-  release(): void;
-}
-
-/** The answer that may exceed the limit, and those that wait for their turn, in order. */
-interface ExtraRoom {
-  owner: object | null;
-  waiting: { answer: object; begin: () => void }[];
-}
-
-/** Creates a memory of `limit` bytes. When it is full, one answer at a time may exceed it, in order. */
-function createAnswerMemory(limit: number): AnswerMemory {
-  const extra: ExtraRoom = { owner: null, waiting: [] };
-  let taken = 0;
-
-  function open(): MemoryReservation {
-    let own = 0;
-    const resize = (bytes: number): void => {
-      if (bytes > own && bytes > SMALL_ANSWER_BYTES) {
-        if (bytes > limit) throw tooHeavy(limit);
-        if (taken - own + bytes > limit && extra.owner !== reservation) throw full();
-      }
-      taken += bytes - own;
-      own = bytes;
-    };
-    const reservation: MemoryReservation = {
-      resize,
-      grow: (bytes) => resize(own + bytes),
-      waitForTurn: (clock, ms, signal) =>
-        waitForTurn(extra, reservation, (turn) => waitAtMost(clock, ms, unlessAborted(turn, signal))),
-      release: () => {
-        taken -= own;
-        own = 0;
-        passOn(extra, reservation);
-      },
-    };
-    return reservation;
+  release(): void {
+    this.resize(0);
+    if (exceeding === this) exceeding = null;
   }
-
-  return {
-    limit,
-    get taken() {
-      return taken;
-    },
-    open,
-  };
-}
-
-/** Waits until the answer may exceed the limit. `wait` returns null after its timeout. */
-async function waitForTurn(
-  extra: ExtraRoom,
-  answer: object,
-  wait: (turn: Promise<void>) => Promise<unknown>,
-): Promise<void> {
-  extra.owner ??= answer;
-  if (extra.owner === answer) return;
-  const { promise, resolve } = Promise.withResolvers<void>();
-  const waiter = { answer, begin: resolve };
-  extra.waiting.push(waiter);
-  try {
-    if ((await wait(promise)) === null) throw full();
-  } catch (error) {
-    extra.waiting = extra.waiting.filter((other) => other !== waiter);
-    passOn(extra, answer);
-    throw error;
-  } finally {
-    resolve();
-  }
-}
-
-/** Ends the turn of the answer, and starts that of the next one. */
-function passOn(extra: ExtraRoom, answer: object): void {
-  if (extra.owner !== answer) return;
-  const next = extra.waiting.shift();
-  extra.owner = next?.answer ?? null;
-  next?.begin();
 }
 
 function full(): SyncError {
@@ -119,12 +64,8 @@ function full(): SyncError {
   return new SyncError('memory_full', message, { recovery: 'retry' });
 }
 
-function tooHeavy(limit: number): SyncError {
-  const message = `the answer would need more than the ${Math.round(limit / 2 ** 20)} MiB of memory that one answer may use`;
-  return new SyncError('body_too_heavy', message, { recovery: 'stop' });
+function tooLarge(): SyncError {
+  const limit = `${Math.round(LIMIT_BYTES / 2 ** 20)} MiB`;
+  const message = `the answer would need more than the ${limit} of memory that one answer may use`;
+  return new SyncError('body_too_large', message, { recovery: 'stop' });
 }
-
-/** The memory of this process: a fraction of Node's heap limit, which follows that of a container. */
-export const answerMemory: AnswerMemory = createAnswerMemory(
-  Math.min(Math.max(v8.getHeapStatistics().heap_size_limit * HEAP_FRACTION, MIN_LIMIT_BYTES), MAX_LIMIT_BYTES),
-);

@@ -4,7 +4,7 @@ import type { Lane } from '../../model/vocabulary.ts';
 import { createAgent, createExchange } from '../exchange.ts';
 import { createJudge } from '../outcome/outcome-table.ts';
 import type { RateLimiter, RequestAttempt } from '../rate-limit/rate-limiter.ts';
-import { type ClientParts, createRetryQuota } from '../request-loop.ts';
+import { type ClientParts, RetryQuota } from '../request-loop.ts';
 import { publicConnector, type Resolve } from './addresses.ts';
 import { downloadFile, type DownloadParts } from './download-file.ts';
 import type { Downloaded, DownloadRequest } from './download-request.ts';
@@ -47,7 +47,7 @@ export function createDownloader({ client, allowHosts, openRateLimiter, resolve 
         run: (lane, attempt, signal) => queue.add(() => client.limiterFor(url).run(lane, attempt, signal)),
       }),
     },
-    quota: createRetryQuota(),
+    quota: new RetryQuota(),
     elsewhere: {
       exchange: createExchange(agent, client.http, client.clock),
       judge: createJudge([]),

@@ -103,7 +103,7 @@ function judgeFile(
   if (file.received !== null) return judgeBody(file.received, response, isOwn ? judge : null);
   if (status === 304) {
     if (request.etag !== null || request.lastModified !== null) return skip('unchanged', 'the file has not changed');
-    return { outcome: 'retry', code: 'bad_http', reason: 'not modified (304), which was not asked for' };
+    return { outcome: 'retry', code: 'connection_lost', reason: 'not modified (304), which was not asked for' };
   }
   const verdict = judge(response);
   if (verdict.outcome === 'limited') return verdict;
@@ -125,7 +125,8 @@ function judgeBody(
     return isRequestedAgain ? verdict : skip('refused', refusal.reason);
   }
   if (received.kind === 'whole') return { outcome: 'ok', code: 'file', reason: 'the file is whole' };
-  if (received.kind === 'part') return { outcome: 'retry', code: 'bad_http', reason: 'a part of the file (206)' };
+  if (received.kind === 'part')
+    return { outcome: 'retry', code: 'connection_lost', reason: 'a part of the file (206)' };
   return { outcome: 'retry', code: 'empty_body', reason: 'the file has no content', attempts: MAX_EMPTY_ATTEMPTS };
 }
 
@@ -170,20 +171,14 @@ function onlyValue(header: AnswerHeaders[string]): string | null {
 }
 
 /** Codes of URLs that must not be requested, and of redirects to them. */
-const REFUSED: ReadonlySet<string> = new Set([
-  'file_address',
-  'origin_refused',
-  'insecure_refused',
-  'redirect_refused',
-  'bad_url',
-]);
+const REFUSED: ReadonlySet<string> = new Set(['file_address', 'origin_refused', 'bad_query_value']);
 
 /** Codes of failures that concern only this file, although they would stop a listing. */
 const OF_ONE_FILE: ReadonlySet<string> = new Set([
   'bad_request',
   'forbidden',
   'headers_too_large',
-  'not_supported',
+  'unexpected_status',
   'too_many_redirects',
   'unexpected_status',
   'unsupported_encoding',

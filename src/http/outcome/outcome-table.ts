@@ -85,25 +85,13 @@ const TRANSPORT_ROWS: readonly OutcomeRow[] = [
     failure: ['UND_ERR_HEADERS_OVERFLOW', 'HPE_HEADER_OVERFLOW'],
     hint: 'The service or a proxy in front of it sends too many headers or cookies.',
   }),
-  row('stop', 'body_too_large', 'the body is larger than http.max_body', {
+  row('stop', 'body_too_large', 'the body is larger than http.max_body, or needs more memory than one answer may use', {
     failure: ['body_too_large'],
-    hint: 'Ask for smaller pages (page.size in the profile), or raise http.max_body.',
-  }),
-  row('stop', 'body_too_heavy', 'the answer would take more memory than one answer may', {
-    failure: ['body_too_heavy'],
-    hint: MORE_MEMORY,
+    hint: `${MORE_MEMORY} The limits are http.max_body, http.max_values and http.max_digits of the profile.`,
   }),
   row('retry', 'memory_full', 'there is no memory for the answer beside the others in hand, of all sources together', {
     failure: ['memory_full'],
     hint: MORE_MEMORY,
-  }),
-  row('stop', 'too_many_values', 'the body holds more values than http.max_values', {
-    failure: ['too_many_values'],
-    hint: 'Ask for smaller pages (page.size in the profile), or raise http.max_values.',
-  }),
-  row('stop', 'too_many_digits', 'the long numbers of the body have more digits than http.max_digits', {
-    failure: ['too_many_digits'],
-    hint: 'Ask for smaller pages (page.size in the profile), or raise http.max_digits.',
   }),
   row('stop', 'unsupported_encoding', 'the body has a content encoding that is not supported', {
     failure: ['unsupported_encoding'],
@@ -135,7 +123,7 @@ const TRANSPORT_ROWS: readonly OutcomeRow[] = [
     ],
     hint: 'Check base_url, the network, and that the service is up.',
   }),
-  row('retry', 'bad_http', 'the answer is not valid HTTP', {
+  row('retry', 'connection_lost', 'the answer is not valid HTTP', {
     failure: ['HPE_*'],
     hint: 'Something between here and the service damages its answers, or base_url leads to something else.',
   }),
@@ -173,10 +161,6 @@ const STATUS_ROWS: readonly OutcomeRow[] = [
     when: (response) => WANTS_TLS.test(response.excerpt),
     hint: 'Begin base_url with https://.',
   }),
-  row('stop', 'bad_request', 'the service refuses the request', {
-    status: ['400'],
-    hint: `Check the parameters of this resource in the profile, and auth in the configuration. ${SENT_AS}`,
-  }),
   row('stop', 'not_found', 'there is nothing at this address', {
     status: ['404'],
     hint: 'Check base_url, version_prefix and the path of the resource in the profile.',
@@ -187,7 +171,7 @@ const STATUS_ROWS: readonly OutcomeRow[] = [
     status: ['407', '511'],
     hint: 'Check the network between here and the service (proxy, portal).',
   }),
-  row('stop', 'not_supported', 'the service does not support this request', {
+  row('stop', 'unexpected_status', 'the service does not support this request', {
     status: ['501', '505', '506', '508', '510'],
   }),
   row('retry', 'service_error', 'the service failed', {
@@ -196,7 +180,7 @@ const STATUS_ROWS: readonly OutcomeRow[] = [
   }),
   row('stop', 'bad_request', 'the service refuses the request', {
     status: ['4xx'],
-    hint: 'Check the parameters of this resource in the profile.',
+    hint: `Check the parameters of this resource in the profile, and auth in the configuration. ${SENT_AS}`,
   }),
 ];
 
@@ -211,13 +195,8 @@ const CONTENT_ROWS: readonly OutcomeRow[] = [
     when: (response) => /^\s*(text\/html|application\/xhtml)/i.test(String(response.headers['content-type'] ?? '')),
     hint: 'Check base_url; if the service really sends JSON so, say so in outcomes of the profile.',
   }),
-  row('stop', 'unsupported_charset', 'the body is in a charset that is not supported', {
-    failure: ['unsupported_charset'],
-  }),
   row('retry', 'empty_body', 'the answer has no content', { failure: ['empty_body'], attempts: BODY_ATTEMPTS }),
-  row('retry', 'bad_text', "the body's bytes are not valid text", { failure: ['bad_text'], attempts: BODY_ATTEMPTS }),
-  row('retry', 'bad_json', 'the body is not valid JSON', { failure: ['bad_json'], attempts: BODY_ATTEMPTS }),
-  row('stop', 'bad_content', 'the body cannot be used', { failure: ['*'] }),
+  row('retry', 'bad_json', 'the body is not valid JSON in valid text', { failure: ['*'], attempts: BODY_ATTEMPTS }),
   row('limited', 'limited', 'the service limits the rate of requests, by its body', {
     status: ['2xx'],
     when: (response) => THROTTLED.test(errorIn(response)),
@@ -247,7 +226,7 @@ const TOKEN_ROWS: readonly OutcomeRow[] = [
     status: ['408', '425', '5xx', '6xx', '7xx', '8xx', '9xx'],
     hint: TOKEN_HINT,
   }),
-  row('stop', 'token_redirect', 'a redirect, which is not followed', {
+  row('stop', 'bad_token', 'a redirect, which is not followed', {
     status: ['3xx'],
     hint: 'Set auth.token_url to the final address of the token endpoint.',
   }),

@@ -42,14 +42,14 @@ interface DecodedText {
   text: string;
 }
 
-/** Decodes a body as UTF-8 or the charset of Content-Type. Throws `SyncError` `bad_text` or `unsupported_charset`. */
+/** Decodes a body as UTF-8 or the charset of Content-Type. Throws `SyncError` `bad_json` or `unsupported_encoding`. */
 export function decodeText(bytes: Buffer, contentType: string): DecodedText {
   const decoder = decoderFor(bytes, contentType);
   try {
     const text = decoder.decode(bytes);
     return { text, bytes: decoder === utf8 ? withoutBom(bytes) : Buffer.from(text) };
   } catch (cause) {
-    throw new SyncError('bad_text', `the body is not valid ${decoder.encoding}`, { recovery: 'retry', cause });
+    throw new SyncError('bad_json', `the body is not valid ${decoder.encoding}`, { recovery: 'retry', cause });
   }
 }
 
@@ -62,7 +62,7 @@ function decoderFor(bytes: Uint8Array, contentType: string): TextDecoder {
   const label = /;\s*charset\s*=\s*"?([^";\s]+)/i.exec(contentType)?.[1]?.toLowerCase() ?? 'utf-8';
   const charset = Object.hasOwn(CHARSETS, label) ? CHARSETS[label] : undefined;
   if (charset === undefined) {
-    throw new SyncError('unsupported_charset', 'the body is in a charset that is not supported', { recovery: 'stop' });
+    throw new SyncError('unsupported_encoding', 'the body is in a charset that is not supported', { recovery: 'stop' });
   }
   if (charset === 'utf-8') return utf8;
   const bigEndian = charset === 'utf-16' && bytes[0] === 0xfe && bytes[1] === 0xff;
@@ -170,18 +170,18 @@ function otherThanJson(text: string): BodyContent | null {
     : null;
 }
 
-/** Throws `SyncError`: `too_many_values`, `too_many_digits`, and those of `reservation`. */
+/** Throws `SyncError`: `body_too_large`, and those of `reservation`. */
 function checkSize(bytes: Buffer, limits: BodyLimits): void {
   const { values, digits } = jsonSize(bytes);
-  if (values > limits.values) throw beyond('too_many_values', `the body holds more than ${limits.values} values`);
+  if (values > limits.values) throw beyond(`the body holds more than ${limits.values} values`);
   if (digits > limits.digits) {
-    throw beyond('too_many_digits', `the long numbers of the body have more than ${limits.digits} digits together`);
+    throw beyond(`the long numbers of the body have more than ${limits.digits} digits together`);
   }
   limits.reservation.resize(bytes.length * MEMORY_PER_BYTE + values * MEMORY_PER_VALUE);
 }
 
-function beyond(code: string, message: string): SyncError {
-  return new SyncError(code, message, { recovery: 'stop' });
+function beyond(message: string): SyncError {
+  return new SyncError('body_too_large', message, { recovery: 'stop' });
 }
 
 function errorContent(excerpt: string): BodyContent {

@@ -119,12 +119,9 @@ function doubleVersionHint({ verdict }: JudgedAttempt, { url, versionPrefix }: F
   );
 }
 
-/** Codes of the reaction of an https port to a request by http. */
-const HUNG_UP: ReadonlySet<string> = new Set(['connection_lost', 'bad_http']);
-
-/** For a request by http to a port that may expect https. */
+/** For a request by http to a port that may expect https: it hangs up, or answers something that is not HTTP. */
 function httpsPortHint({ verdict, answer }: JudgedAttempt, { url }: FailedRequest): string | null {
-  if (answer.status !== 0 || url.protocol !== 'http:' || !HUNG_UP.has(verdict.code)) return null;
+  if (answer.status !== 0 || url.protocol !== 'http:' || verdict.code !== 'connection_lost') return null;
   return (
     'If it stays, the port may speak https only: begin base_url with https://. Else something between here and the ' +
     'service damages its answers or cuts them off.'

@@ -214,10 +214,7 @@ async function copyRowsWithoutBody({ warehouse, owned }: LoadContext, rebuild: R
   for (const part of inParts(rows)) {
     const ids = part.map(({ id }) => id);
     const statements = rebuild.after.tables.flatMap((table, at) => copyStatements(rebuild, table, at, named, ids));
-    await warehouse.apply(
-      statements.map((statement) => statement.compile(own)),
-      owned.lease(),
-    );
+    await owned.commit(statements.map((statement) => statement.compile(own)));
   }
   return rows.filter(({ is_deleted }) => is_deleted === null).length;
 }

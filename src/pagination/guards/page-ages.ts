@@ -1,6 +1,6 @@
 // Detects pages that an HTTP cache has served, so that they show the listing at different times.
 import { AGE_STEP_MS, type AnswerAge } from '../../http/client.ts';
-import type { Doubt } from '../page.ts';
+import type { IncompleteReason } from '../page.ts';
 
 interface AgedResponse {
   requestedAt: number;
@@ -12,7 +12,7 @@ interface AgeLimits {
   startedAt: number;
   /** End of the scan that this one is compared with; null if this is the first. */
   formerEndedAt: number | null;
-  /** An older page makes the scan doubtful in any listing. */
+  /** An older page may make the scan incomplete in any listing. */
   maxAgeMs: number;
   pause: (ms: number) => Promise<void>;
 }
@@ -21,7 +21,7 @@ const CACHE_HINT =
   'have the cache let the requests of content-sync through; if it is emptied whenever something changes, accept: [cache] in the profile';
 
 /**
- * Collects the `Age` of each page and decides whether the scan is doubtful.
+ * Collects the `Age` of each page and decides whether the scan may be incomplete.
  * 1. To see whether records moved between two numbered pages, both must show the listing during this scan: a page that
  *    was cached before it proves nothing.
  * 2. In any listing, a page older than `maxAgeMs` may hide changes that the next incremental scan no longer requests.
@@ -30,7 +30,7 @@ export class PageAges {
   readonly #limits: AgeLimits;
   #hasCache = false;
   #previousMayPredate = false;
-  #isDoubted = false;
+  #mayBeIncomplete = false;
   #maxSeenAgeMs = 0;
   /** The longest lifetime of a page in the cache; null if a cached page states none. */
   #lifetimeMs: number | null = 0;
@@ -42,38 +42,33 @@ export class PageAges {
   /** Adds a page. `isBoundary`: records may have moved unnoticed between the page before and this one. */
   admit(answer: AgedResponse, isBoundary: boolean): void {
     const mayPredateScan = this.#mayPredateScan(answer);
-    if (isBoundary && (mayPredateScan || this.#previousMayPredate)) this.#isDoubted = true;
-    if (answer.age.ageMs > this.#limits.maxAgeMs) this.#isDoubted = true;
+    if (isBoundary && (mayPredateScan || this.#previousMayPredate)) this.#mayBeIncomplete = true;
+    if (answer.age.ageMs > this.#limits.maxAgeMs) this.#mayBeIncomplete = true;
     this.#previousMayPredate = mayPredateScan;
     this.#note(answer);
   }
 
   /** Reads a page again; and once more if its age was still 0: `Age` is rounded down, so it may have come from a cache. */
   async readAgain<T extends { answer: AgedResponse }>(read: () => Promise<T>): Promise<T> {
-    const again = await read();
-    const { isStated, ageMs } = again.answer.age;
-    if (isStated && ageMs === 0) {
+    let again = await read();
+    if (again.answer.age.isStated && again.answer.age.ageMs === 0) {
       await this.#limits.pause(AGE_STEP_MS);
-      return this.#admitAgain(await read());
+      again = await read();
     }
-    return this.#admitAgain(again);
-  }
-
-  #admitAgain<T extends { answer: AgedResponse }>(page: T): T {
-    if (page.answer.age.ageMs > 0) this.#isDoubted = true;
-    this.#note(page.answer);
-    return page;
+    if (again.answer.age.ageMs > 0) this.#mayBeIncomplete = true;
+    this.#note(again.answer);
+    return again;
   }
 
   /** See `ScanEnd`: the longest lifetime in the cache, or one step of `Age`, after which a cached page would show its age. */
   get cacheWaitMs(): number | null {
     if (!this.#hasCache) return 0;
-    if (this.#maxSeenAgeMs === 0 && !this.#isDoubted) return AGE_STEP_MS;
+    if (this.#maxSeenAgeMs === 0 && !this.#mayBeIncomplete) return AGE_STEP_MS;
     return this.#lifetimeMs || null;
   }
 
-  doubts(): Doubt[] {
-    if (!this.#isDoubted) return [];
+  incompleteReasons(): IncompleteReason[] {
+    if (!this.#mayBeIncomplete) return [];
     const seconds = Math.max(1, Math.ceil(this.#maxSeenAgeMs / 1_000));
     const message = `pages came out of a cache in front of the service, up to ${seconds} s old, and do not show one moment`;
     return [{ code: 'cached', message, hint: CACHE_HINT }];

@@ -1,11 +1,21 @@
-// Verifies that a listing ends at its last page, and that its pages are numbered as the profile says.
+// Verifies that a listing really ends at its last page, and that its pages are numbered as the profile says.
+//
+// The end of a listing is often only the lack of something: no next link, or a refused page. A wrong profile looks the
+// same. Example: `page.next_cursor` names a field that the service does not have. Then the first page looks like the last.
 import { declaredEnd } from '../../config/profile/page-style.ts';
 import type { AnswerRule } from '../../config/profile/request-fields.ts';
 import { SyncError } from '../../model/errors.ts';
 import { KEY_FINGERPRINT_BYTES } from '../../rows/records/record-key.ts';
 import { isSamePosition, type PagePosition, withPlaces } from '../page-styles/page-position.ts';
-import type { AnsweredPage, NextStep, PageStyle } from '../page-styles/page-styles.ts';
-import { type Doubt, type EndProof, missingFault, pageError, type PageFault, type ScannedPage } from '../page.ts';
+import type { AnsweredPage, NextStep, PagePositions, PageStyle } from '../page-styles/page-styles.ts';
+import {
+  type IncompleteReason,
+  type EndProof,
+  missingFault,
+  pageError,
+  type PageFault,
+  type ScannedPage,
+} from '../page.ts';
 import {
   type ReadableResource,
   readPage,
@@ -16,7 +26,7 @@ import {
 import { lastKnown, sameKeys, sharedKeys } from './key-set.ts';
 import type { PaginationState } from './pagination-state.ts';
 
-/** The listing of a scan, and how its pages are requested. */
+/** The listing of a scan, how its pages are requested, and what is known of them. */
 export interface ListingParts {
   resource: ReadableResource;
   style: PageStyle;
@@ -28,22 +38,14 @@ export interface ListingParts {
   requestPage: RequestPage;
   /** True if the profile accepts an unverified end. */
   acceptsEnd: boolean;
+  state: PaginationState;
 }
 
-/** `proof` says why the listing is known to have ended; without a proof, `fault` says what is missing. */
-export interface VerifiedEnd {
-  proof: EndProof | null;
-  fault: PageFault | null;
-}
+/** What shows that the listing has ended; or, if nothing does, what is missing. */
+export type VerifiedEnd = EndProof | PageFault;
 
-/** The last page by its page style. */
-interface LastPage {
-  read: ReadPage;
-  step: Exclude<NextStep, { next: PagePosition }>;
-  distinct: number | null;
-  /** Records on the largest page that is known to be full: it named a next page, or a smaller one did in its place. */
-  fullPageSize: number;
-}
+/** The step after a page that its page style takes for the last one. */
+type LastStep = Exclude<NextStep, { next: PagePosition }>;
 
 /**
  * Verifies that a listing ends with this page:
@@ -51,35 +53,35 @@ interface LastPage {
  * 2. An empty page is the end. So is a page that reaches the total, or that the page style recognises as the last one,
  *    unless the response says that more follows.
  * 3. Otherwise requests the same page with one record less. If that names a next page, the service would have named one
- *    here too: this is the end.
+ *    here too: this is the end, and the page counts as a full one.
  * 4. Otherwise the end is unverified. Throws if more records are likely, unless the profile accepts an unverified end.
  */
-export async function verifyEnd(
-  listing: ListingParts,
-  last: LastPage,
-): Promise<VerifiedEnd & { fullPageSize: number }> {
-  const { read, step, distinct, fullPageSize } = last;
-  const verified = (proof: EndProof) => ({ proof, fault: null, fullPageSize });
+export async function verifyEnd(listing: ListingParts, read: ReadPage, step: LastStep): Promise<VerifiedEnd> {
+  const { resource, state, acceptsEnd } = listing;
+  const distinct = state.distinctWith(read);
   const hasAll = read.total !== null && distinct !== null && distinct >= read.total;
-  const ties = faultOfTies(listing.resource);
-  if (ties !== null) return hasAll ? verified('total') : { proof: null, fault: ties, fullPageSize };
+  const ties = faultOfTies(resource);
+  if (ties !== null) return hasAll ? 'total' : ties;
   // An empty page is the end even if it names a next page: some services always name one.
-  if (read.records.length === 0) return verified(step.end ?? 'empty');
+  if (read.records.length === 0) return step.end ?? 'empty';
   const { more } = read.signals;
   if (step.end !== null || hasAll) {
-    if (more === null) return verified(step.end ?? 'total');
-    const where = `The last page by page.style ${listing.resource.page.style} says that more follows at ${more}`;
-    return { proof: null, fault: missingFault(where, UNNAMED), fullPageSize };
+    if (more === null) return step.end ?? 'total';
+    return missingFault(
+      `The last page by page.style ${resource.page.style} says that more follows at ${more}`,
+      UNNAMED,
+    );
   }
   const result = more === null ? await requestSmallerPage(listing, read) : 'names_none';
-  // The service names a next page after the smaller page, so it would have named one after this page too.
-  if (result === 'names_next')
-    return { ...verified('signal'), fullPageSize: Math.max(fullPageSize, read.records.length) };
+  if (result === 'names_next') {
+    state.fullPageSize = Math.max(state.fullPageSize, read.records.length);
+    return 'signal';
+  }
   const hint = more === null ? step.fault.hint : `The response says at ${more}. ${step.fault.hint}`;
   const fault = { ...step.fault, hint };
-  const mayGoOn = result === 'names_none' || mayHaveMore(read, listing.resource.page, fullPageSize);
-  if (!listing.acceptsEnd && mayGoOn) throw pageError(fault, read.request);
-  return { proof: null, fault, fullPageSize };
+  const mayGoOn = result === 'names_none' || mayHaveMore(read, resource.page, state.fullPageSize);
+  if (!acceptsEnd && mayGoOn) throw pageError(fault, read.request);
+  return fault;
 }
 
 const UNNAMED = 'If that is where the service tells of more pages, name it in the page section of the profile.';
@@ -122,11 +124,8 @@ async function requestSmallerPage(
   const cut = await readUnlessRefused(requestPage, smaller, resource);
   if (cut === null || cut.records.length !== wanted) return 'unknown';
   // Without totals, so that only a next link can say that more follows.
-  const step = stepAfter(
-    listing,
-    { ...cut, total: null, pages: null },
-    { isEmpty: false, seen: wanted, fullPageSize: 0 },
-  );
+  const isCut = { isEmpty: false, seen: wanted, fullPageSize: 0 };
+  const step = stepAfter(listing, { ...cut, total: null, pages: null }, isCut);
   // A page that names itself names no next page.
   return 'next' in step && !isSamePosition(step.next, smaller) ? 'names_next' : 'names_none';
 }
@@ -161,17 +160,6 @@ async function readUnlessRefused(
 /** How a page was recognised as past the end: the profile declares it, it repeats the last page, or it is refused. */
 export type PastEndSign = 'status' | 'repeated' | 'refused';
 
-interface PastEndPage {
-  sign: PastEndSign;
-  /** The page before, and the records on all pages so far; null if unknown. */
-  last: ReadPage;
-  received: number | null;
-  /** Records on the largest page so far, in this scan or an earlier one. */
-  fullPageSize: number;
-  /** True if the scan reached the total of the service. */
-  isComplete: boolean;
-}
-
 /**
  * Verifies that a listing ends before a page that looks past its end. A refusal or a repetition alone may be a limit of
  * the service. It is the end in these cases:
@@ -181,21 +169,19 @@ interface PastEndPage {
  *    page and the profile declares the status.
  * 4. In a numbered listing, requested with another page size, the records end with a short page after the same records.
  */
-export async function verifyPastEnd(listing: ListingParts, past: PastEndPage): Promise<VerifiedEnd> {
-  const { sign, last, fullPageSize, isComplete } = past;
-  const { style, resource } = listing;
+export async function verifyPastEnd(listing: ListingParts, last: ReadPage, sign: PastEndSign): Promise<VerifiedEnd> {
+  const { style, resource, state } = listing;
   const { page } = resource;
-  if (isComplete) return { proof: 'total', fault: null };
+  if (state.isComplete) return 'total';
   const ties = faultOfTies(resource);
-  if (ties !== null) return { proof: null, fault: ties };
-  if (sign === 'status' && declaredEnd(page).body !== null) return { proof: 'status', fault: null };
+  if (ties !== null) return ties;
+  if (sign === 'status' && declaredEnd(page).body !== null) return 'status';
   const count = last.records.length;
-  if (style.positions !== null && count < fullPageSize) return { proof: 'short', fault: null };
-  if (sign === 'refused') return { proof: null, fault: UNVERIFIED.refused };
-  const isOnly = past.received === count;
+  if (style.positions !== null && count < state.fullPageSize) return 'short';
+  if (sign === 'refused' || style.positions === null) return UNVERIFIED[sign];
+  const isOnly = state.received === count;
   const isOneShort = sign === 'status' && isOnly && page.size_param !== null && count < page.size;
-  const isShort = style.positions !== null && (isOneShort || (await endsShortAtOtherSize(listing, past)));
-  return isShort ? { proof: 'short', fault: null } : { proof: null, fault: UNVERIFIED[sign] };
+  return isOneShort || (await endsShortAtOtherSize(listing, style.positions, last)) ? 'short' : UNVERIFIED[sign];
 }
 
 /** Page sizes that are considered, each one less than the one before. */
@@ -203,14 +189,14 @@ const MAX_SIZES = 3;
 
 /** If another page size does not divide the number of records so far, the listing must end with a short page. */
 async function endsShortAtOtherSize(
-  { resource, style, requestPage }: ListingParts,
-  past: PastEndPage,
+  { resource, requestPage, state: { received, fullPageSize } }: ListingParts,
+  positions: PagePositions,
+  last: ReadPage,
 ): Promise<boolean> {
-  const { last, received, fullPageSize } = past;
   if (received === null) return false;
   const sizes = Array.from({ length: MAX_SIZES }, (_, less) => fullPageSize - 1 - less);
   const size = sizes.find((one) => one > 1 && received % one !== 0);
-  const lastBySize = size === undefined ? null : (style.positions?.containing(last.request, received, size) ?? null);
+  const lastBySize = size === undefined ? null : positions.containing(last.request, received, size);
   if (size === undefined || lastBySize === null) return false;
   const cut = await readUnlessRefused(requestPage, lastBySize, resource);
   const bytes = (received % size) * KEY_FINGERPRINT_BYTES;
@@ -239,15 +225,6 @@ const UNVERIFIED: Readonly<Record<PastEndSign, PageFault>> = {
   ),
 };
 
-/** A page and the one before it in its scan, if there is one. */
-interface SelfLink {
-  page: ReadableResource['page'];
-  read: ReadPage;
-  before: ReadPage | null;
-  /** Records on the largest page that named another one; 0 if none did. */
-  fullPageSize: number;
-}
-
 /**
  * Decides what follows a page that names itself as the next one:
  * 1. An empty page is the end.
@@ -256,12 +233,17 @@ interface SelfLink {
  * 3. If the profile declares an unchanged cursor as the end, a later page with new records is the end, and a first page
  *    if it has one record although more were requested.
  */
-export function stepFromSelfLink(step: NextStep, { page, read, before, fullPageSize }: SelfLink): NextStep {
+export function stepFromSelfLink(
+  { resource: { page }, state }: ListingParts,
+  read: ReadPage,
+  step: NextStep,
+): NextStep {
   if (!('next' in step) || !isSamePosition(step.next, read.request)) return step;
   const received = read.records.length;
   if (received === 0) return { end: 'unchanged' };
+  const before = state.lastRead;
   const isNew = before === null || lastKnown(read.keys, before.keys) === -1;
-  if (received < fullPageSize && isNew) return { end: 'short' };
+  if (received < state.fullPageSize && isNew) return { end: 'short' };
   if (!declaredEnd(page).unchanged_cursor) return step;
   if (before !== null) return isNew ? { end: 'unchanged' } : step;
   const isAlone = received === 1 && page.size_param !== null && page.size > 1;
@@ -269,7 +251,7 @@ export function stepFromSelfLink(step: NextStep, { page, read, before, fullPageS
 }
 
 const SELF_LINK_ONLY: PageFault = {
-  code: 'guard_repeated_cursor',
+  code: 'guard_loop',
   message: 'The page names itself as the next page, and nothing else shows that it is the last one',
   hint: 'Set page.size_param, by which a smaller page can be asked for, or page.total to where the service tells how many there are.',
 };
@@ -277,20 +259,6 @@ const SELF_LINK_ONLY: PageFault = {
 /** Whether pages are known to be numbered as the profile says. All listings of a scan share it. */
 export interface Numbering {
   isVerified: boolean;
-}
-
-interface NumberedListing extends ListingParts {
-  /** Absent if the numbering is not to be verified. */
-  numbering: Numbering | undefined;
-  state: PaginationState;
-}
-
-/** A page that shows whether the numbers are right. */
-interface NumberingCheck {
-  at: PagePosition;
-  findFault: (page: ReadPage, fresh: number) => PageFault | null | Promise<PageFault | null>;
-  /** The doubt if the service does not answer with a page; absent: none. */
-  ifRefused?: Doubt | null;
 }
 
 /** Statuses with which services refuse a page that does not exist, such as page 0. */
@@ -302,102 +270,102 @@ const USUAL_MAX = /^[125]0{3,}$/;
 /** Pages smaller than this are requested without overlap, which would cost more than 5 % more requests. */
 export const MIN_OVERLAPPING_PAGE = 20;
 
+/** Pages are not numbered as the profile says. */
+export class NumberingError extends SyncError {}
+
 /**
  * At the end of a scan over numbered pages, requests the pages that would hold more records if the profile were wrong: the
  * one before the first (the service counts from 0), the one after the last (`page.total` counts something else), or the
- * last records (the offset is taken for a page number). Returns a doubt if the total may be the service's maximum.
- * Throws `SyncError` (`pagination_start`, `pagination_total`, `pagination_offset`).
+ * last records (the offset is taken for a page number). Returns the reason why the scan may be incomplete if the total may
+ * be the service's maximum. Throws `NumberingError`.
  */
-export async function verifyNumbering(last: ScannedPage, listing: NumberedListing): Promise<Doubt | null> {
-  const { numbering, style, resource, requestPage, state } = listing;
-  if (numbering === undefined || numbering.isVerified || style.positions === null || state.distinct === null)
-    return null;
+export async function verifyNumbering(
+  last: ScannedPage,
+  listing: ListingParts,
+  numbering: Numbering | undefined,
+): Promise<IncompleteReason | null> {
+  const { style, state } = listing;
+  const { distinct, lastTotal } = state;
+  if (numbering === undefined || numbering.isVerified || style.positions === null || distinct === null) return null;
   // The page after the total was requested before, and refused.
   const isRefused = last.records.length === 0 && last.end?.proof === 'total';
-  const doubt = isRefused ? maxTotalDoubt(state.lastTotal) : null;
-  if (doubt !== null) return doubt;
-  for (const { at, findFault, ifRefused = null } of numberingChecks(listing, style.positions, last)) {
-    const page = await readUnlessRefused(
-      (position) => requestPage(position, { skips: IGNORED_STATUSES }),
-      at,
-      resource,
-    );
-    if (page === null && ifRefused !== null) return ifRefused;
-    const fault = page === null ? null : await findFault(page, state.countNew(page.keys));
-    if (fault !== null) throw pageError(fault, at);
+  const mayBeMax = isRefused || (distinct === lastTotal && (await isRefusedAfterTotal(listing, style.positions, last)));
+  const reason = mayBeMax ? maxTotalReason(lastTotal) : null;
+  if (reason !== null) return reason;
+  if (distinct !== lastTotal) {
+    if (last.end?.proof !== 'pages') await verifyFirst(listing, style.positions);
+    await verifyOffset(listing, style.positions, last);
   }
   // An empty listing shows nothing of its numbers.
-  numbering.isVerified = state.distinct > 0;
+  numbering.isVerified = distinct > 0;
   return null;
 }
 
-const NUMBERING_FAULTS: ReadonlySet<string> = new Set(['pagination_start', 'pagination_total', 'pagination_offset']);
-
-/** True if the error says that pages are numbered otherwise than in the profile. */
-export function isNumberingFault(error: unknown): boolean {
-  return error instanceof SyncError && NUMBERING_FAULTS.has(error.code);
+/** Requests the page after the one that reached the total. Returns true if the service refuses it. */
+async function isRefusedAfterTotal(
+  listing: ListingParts,
+  positions: PagePositions,
+  { position, records, fullPageSize }: ScannedPage,
+): Promise<boolean> {
+  // A page shorter than the others is the last one, whatever the total counts.
+  if (records.length === 0 || records.length < fullPageSize) return false;
+  const { lastTotal } = listing.state;
+  const next = positions.after(position, records.length);
+  const page = await readToVerify(listing, next);
+  if (page === null) return true;
+  const fresh = listing.state.countNew(page.keys);
+  // Records that were created since are counted by now.
+  const hasGrown = page.total !== null && page.total > (lastTotal ?? 0);
+  if (fresh === 0 || hasGrown) return false;
+  throw numberingError(
+    next,
+    `${fresh} more records follow after as many as page.total tells (${lastTotal})`,
+    'What page.total names in the profile counts something else, such as the records of one page: name where the service tells how many there are in all, or set it to null.',
+  );
 }
 
-function numberingChecks(
-  listing: NumberedListing,
-  positions: NonNullable<PageStyle['positions']>,
-  { position, records, fullPageSize, end }: ScannedPage,
-): NumberingCheck[] {
+/** Requests the page before the first one. */
+async function verifyFirst(listing: ListingParts, positions: PagePositions): Promise<void> {
+  const { first, requestPage, resource, state } = listing;
+  const before = positions.beforeFirst(first);
+  const page = before === null ? null : await readToVerify(listing, before);
+  const fresh = page === null ? 0 : state.countNew(page.keys);
+  if (before === null || page === null || fresh === 0) return;
+  // A service may take 0 for 1, and records may have been created on that page since it was read.
+  const again = await readUnlessRefused(requestPage, first, resource);
+  if (again !== null && 2 * sharedKeys(page.keys, again.keys) >= page.records.length) return;
+  throw numberingError(
+    before,
+    `The page before the first one holds ${fresh} records that are on none of the others`,
+    'The service counts its pages from another number: set page.first in the profile to that (mostly 0).',
+  );
+}
+
+/** Requests the page that begins with the last records. Pages that overlap need no check: the shared record proves the offset. */
+async function verifyOffset(listing: ListingParts, positions: PagePositions, last: ScannedPage): Promise<void> {
   const { first, state } = listing;
-  if (state.lastTotal !== null && state.distinct === state.lastTotal) {
-    // A page shorter than the others is the last one, whatever the total counts.
-    if (records.length === 0 || records.length < fullPageSize) return [];
-    const next = positions.after(position, records.length);
-    return [{ at: next, findFault: afterTotal(state), ifRefused: maxTotalDoubt(state.lastTotal) }];
-  }
-  const before = end?.proof === 'pages' ? null : positions.beforeFirst(first);
-  // Overlapping pages need no check: the shared record proves the offset.
-  const needsCheck = fullPageSize < MIN_OVERLAPPING_PAGE && state.distinct !== 0;
-  const sooner = needsCheck ? positions.earlier(position, LAST_RECORDS) : null;
-  const isElsewhere = sooner !== null && !isSamePosition(sooner, first);
-  return [
-    ...(before === null ? [] : [{ at: before, findFault: beforeFirst(listing) }]),
-    ...(isElsewhere ? [{ at: sooner, findFault: offsetFault }] : []),
-  ];
+  if (last.fullPageSize >= MIN_OVERLAPPING_PAGE || state.distinct === 0) return;
+  const sooner = positions.earlier(last.position, LAST_RECORDS);
+  if (sooner === null || isSamePosition(sooner, first)) return;
+  const page = await readToVerify(listing, sooner);
+  if (page === null || state.countNew(page.keys) < page.records.length) return;
+  throw numberingError(
+    sooner,
+    'The page that begins with the last records holds none of them',
+    'The service takes the offset for something else, mostly the number of a page: see page.style in the profile.',
+  );
 }
 
-function beforeFirst({ first, requestPage, resource }: NumberedListing): NumberingCheck['findFault'] {
-  return async ({ keys, records }, fresh) => {
-    if (fresh === 0) return null;
-    // A service may take 0 for 1, and records may have been created on that page since it was read.
-    const again = await readUnlessRefused(requestPage, first, resource);
-    if (again !== null && 2 * sharedKeys(keys, again.keys) >= records.length) return null;
-    return {
-      code: 'pagination_start',
-      message: `The page before the first one holds ${fresh} records that are on none of the others`,
-      hint: 'The service counts its pages from another number: set page.first in the profile to that (mostly 0).',
-    };
-  };
+function readToVerify({ requestPage, resource }: ListingParts, position: PagePosition): Promise<ReadPage | null> {
+  return readUnlessRefused((at) => requestPage(at, { skips: IGNORED_STATUSES }), position, resource);
 }
 
-function afterTotal({ lastTotal }: PaginationState): NumberingCheck['findFault'] {
-  return ({ total }, fresh) => {
-    // Records that were created since are counted by now.
-    const hasGrown = total !== null && total > (lastTotal ?? 0);
-    if (fresh === 0 || hasGrown) return null;
-    return {
-      code: 'pagination_total',
-      message: `${fresh} more records follow after as many as page.total tells (${lastTotal})`,
-      hint: 'What page.total names in the profile counts something else, such as the records of one page: name where the service tells how many there are in all, or set it to null.',
-    };
-  };
+function numberingError(position: PagePosition, message: string, hint: string): NumberingError {
+  const error = pageError({ code: 'pagination_invalid', message, hint }, position);
+  return new NumberingError(error.code, error.message, { recovery: error.recovery, hint: error.hint });
 }
 
-function offsetFault({ records }: ReadPage, fresh: number): PageFault | null {
-  if (fresh < records.length) return null;
-  return {
-    code: 'pagination_offset',
-    message: 'The page that begins with the last records holds none of them',
-    hint: 'The service takes the offset for something else, mostly the number of a page: see page.style in the profile.',
-  };
-}
-
-function maxTotalDoubt(total: number | null): Doubt | null {
+function maxTotalReason(total: number | null): IncompleteReason | null {
   if (!USUAL_MAX.test(String(total))) return null;
   return {
     code: 'unproved',

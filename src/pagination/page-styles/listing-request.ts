@@ -41,7 +41,7 @@ export function linkedPosition(
     return positionOf(withoutParams(target, withheld));
   }
   return {
-    code: 'foreign_next',
+    code: 'origin_refused',
     message: `The link to the next page leaves ${baseUrl.origin}: ${withoutUser(link)}`,
     hint: 'Nothing was sent there. If the service moved, set base_url to its new address (scheme, host and port).',
   };
@@ -93,7 +93,7 @@ export interface BuiltRequest {
 /**
  * The position of the first page of a listing, with `page` in its places. A parameter that is named twice is sent once,
  * the later one wins. Throws `SyncError`: `bad_template_value`, `bad_query_value` for a value that cannot be sent, as one
- * from a damaged cursor, and `template_unset` for a path with a variable that has no value.
+ * from a damaged cursor, and `bad_template_value` for a path with a variable that has no value.
  */
 export function firstPosition(parts: RequestParts, page: PlaceValues = {}): PagePosition {
   for (const [place, value] of Object.entries(page)) refuseUnsendable(place, value);
@@ -146,7 +146,7 @@ function variablesOf({ values }: RequestParts, page: PlaceValues): TemplateValue
 function pathOf({ target, templates }: RequestParts, variables: TemplateValues): string {
   const path = fillTemplate(templates.path, variables, 'path');
   if (path !== null) return target.baseUrl.pathname.replace(/\/+$/, '') + target.prefix + path;
-  throw new SyncError('template_unset', `The path ${templates.path} has a variable without a value`, {
+  throw new SyncError('bad_template_value', `The path ${templates.path} has a variable without a value`, {
     recovery: 'stop',
     hint: 'A path cannot be left out: put {since} into the query, and give {cursor} a first_cursor.',
   });

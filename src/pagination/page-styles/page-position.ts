@@ -11,7 +11,7 @@ export type PlaceValue = string | number | ExactNumber;
 /** Values by request place (`config/profile/basic-fields.ts`), as a profile writes it. */
 export type PlaceValues = Readonly<Record<string, PlaceValue>>;
 
-const doubtsSchema = z.array(
+const reasonsSchema = z.array(
   z.strictObject({
     code: z.enum(['unproved', 'fewer', 'slipped', 'entered', 'unwatched', 'cached', 'unread']),
     message: z.string(),
@@ -24,8 +24,8 @@ interface ListingProgress {
   partition: string;
   /** The smallest total of the service for this listing; null if it reported none. */
   leastTotal: number | null;
-  /** Doubts about the listings before it. */
-  doubts: Readonly<z.infer<typeof doubtsSchema>>;
+  /** Reasons why the listings before it may be incomplete; stored under this name. */
+  doubts: Readonly<z.infer<typeof reasonsSchema>>;
 }
 
 /** The position of a page in a scan: the part of its request that differs from page to page. A checkpoint stores it as JSON. */
@@ -162,7 +162,7 @@ const positionSchema = z.object({
     .object({
       partition: z.string(),
       leastTotal: z.int().min(0).nullable(),
-      doubts: doubtsSchema,
+      doubts: reasonsSchema,
     })
     .optional(),
 });

@@ -180,7 +180,7 @@ function cursorStep(
   const place = cursorPlace(profile);
   if (!cannotHold(place, token)) return { next: withPlaces(position, { [place]: token }) };
   return {
-    code: 'bad_cursor',
+    code: 'bad_next',
     message: `The cursor at ${from} holds control characters, or others that cannot be sent there`,
     hint: 'This is a fault of the service: report it there. The cursor was not sent back.',
   };
@@ -356,7 +356,7 @@ function continuationOf(
 
 function gapFault(seen: number, total: number | null): PageFault {
   return {
-    code: 'guard_empty_pages',
+    code: 'guard_loop',
     message: `The page at offset ${seen} is empty, but the service reports a total of ${total}`,
     hint: 'Run again. If it stays and the total counts more than is listed, set page.total: null in the profile.',
   };
@@ -401,7 +401,7 @@ function linkedStep(facts: AnsweredPage, link: string): NextStep | PageFault {
 
 function badLink(why: string, header: string | string[] | undefined): PageFault {
   return {
-    code: 'bad_link_header',
+    code: 'bad_next',
     message: `The Link header ${why}: ${shortenText(JSON.stringify(header ?? ''))}`,
     hint: 'The header does not follow RFC 8288: report it to the service, or use another page style in the profile.',
   };

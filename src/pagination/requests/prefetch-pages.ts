@@ -1,5 +1,5 @@
 // Requests the next pages of a scan while the consumer still processes the current one.
-import { type MemoryReservation, answerMemory } from '../../http/body/answer-memory.ts';
+import { MemoryReservation } from '../../http/body/answer-memory.ts';
 import type { ApiAnswer } from '../../http/client.ts';
 import { SyncError } from '../../model/errors.ts';
 import { isSamePosition, type PagePosition } from '../page-styles/page-position.ts';
@@ -39,7 +39,7 @@ type RequestEnd = { answer: PageAnswer } | { error: unknown };
 
 interface Prefetched {
   position: PagePosition;
-  hold: MemoryReservation;
+  reservation: MemoryReservation;
   end: Promise<RequestEnd>;
   isDone: boolean;
   /** True if the request failed, or its page is so short that it is likely the last one. */
@@ -62,7 +62,7 @@ export class PagePrefetch {
   #page: NextPages | null = null;
   #wrongGuesses = 0;
   /** Memory of all pages that were requested and are not released yet. */
-  readonly #holds = new Set<MemoryReservation>();
+  readonly #reservations = new Set<MemoryReservation>();
   #taken: MemoryReservation[] = [];
 
   constructor(options: PrefetchOptions) {
@@ -82,14 +82,14 @@ export class PagePrefetch {
     }
     if ('error' in ended) throw ended.error;
     this.#latestBytes = ended.answer.bytes.length;
-    this.#taken.push(head.hold);
+    this.#taken.push(head.reservation);
     return ended.answer;
   }
 
   /** Returns the function that releases the memory of the pages taken since the last call; it may be called again. */
   takeRelease(): () => void {
-    const holds = this.#taken.splice(0);
-    return () => this.#release(holds);
+    const reservations = this.#taken.splice(0);
+    return () => this.#release(reservations);
   }
 
   /** Starts requests for the pages after the current one. Call it just before the consumer gets that page. */
@@ -118,14 +118,14 @@ export class PagePrefetch {
   async drop(): Promise<void> {
     this.#stop.abort();
     await Promise.all(this.#queue.map(({ end }) => end));
-    this.#release(this.#queue.map(({ hold }) => hold));
+    this.#release(this.#queue.map(({ reservation }) => reservation));
     this.#queue = [];
     this.#stop = new AbortController();
   }
 
   async close(): Promise<void> {
     await this.drop();
-    this.#release([...this.#holds]);
+    this.#release([...this.#reservations]);
   }
 
   #fill(): void {
@@ -152,14 +152,14 @@ export class PagePrefetch {
   }
 
   #request(position: PagePosition, whenFull?: 'fail'): Prefetched {
-    const hold = answerMemory.open();
-    this.#holds.add(hold);
+    const reservation = new MemoryReservation();
+    this.#reservations.add(reservation);
     const { signal: stop } = this.#stop;
-    const end = this.#options.get(position, { hold, stop, ...(whenFull === undefined ? {} : { whenFull }) }).then(
+    const end = this.#options.get(position, { reservation, stop, whenFull }).then(
       (answer): RequestEnd => ({ answer }),
       (error: unknown): RequestEnd => ({ error }),
     );
-    const prefetched: Prefetched = { position, hold, end, isDone: false, isLikelyLast: false };
+    const prefetched: Prefetched = { position, reservation, end, isDone: false, isLikelyLast: false };
     prefetched.end = end.then((ended) => {
       prefetched.isDone = true;
       prefetched.isLikelyLast = 'error' in ended || this.#isShort(ended.answer);
@@ -174,10 +174,10 @@ export class PagePrefetch {
     return countOf(answer) < Math.min(size, this.#page?.received ?? size);
   }
 
-  #release(holds: readonly MemoryReservation[]): void {
-    for (const hold of holds) {
-      hold.release();
-      this.#holds.delete(hold);
+  #release(reservations: readonly MemoryReservation[]): void {
+    for (const reservation of reservations) {
+      reservation.release();
+      this.#reservations.delete(reservation);
     }
   }
 }

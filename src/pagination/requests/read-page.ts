@@ -37,9 +37,9 @@ export interface RequestOptions {
 }
 
 export interface OnePageOptions {
-  hold?: MemoryReservation;
+  reservation?: MemoryReservation;
   /** For a prefetched page, which must not wait for memory. */
-  whenFull?: 'fail';
+  whenFull?: 'fail' | undefined;
   skips?: AnswerRule;
   stop?: AbortSignal;
 }
@@ -59,7 +59,7 @@ export function isExpired(error: unknown): error is SyncError {
 
 /** Codes of a response that refuses this one listing or window, while others of the same service may be readable. */
 const UNIT_REFUSAL =
-  /^(?:bad_(?:request|content|cursor|json|link_header|next|page|text)|not_(?:found|supported|the_api)|(?:guard|pagination)_\w+|gone|busy|empty_body|error_in_body|forbidden|foreign_next|listing_missing|outcome_rule|page_too_short|partial_answer|redirect_refused|service_error|too_many_redirects|unexpected_status)$/;
+  /^(?:bad_(?:request|json|next|page)|not_(?:found|the_api)|(?:guard|pagination)_\w+|gone|busy|empty_body|error_in_body|forbidden|origin_refused|listing_missing|outcome_rule|page_too_short|partial_answer|service_error|too_many_redirects|unexpected_status)$/;
 
 /** True if the service refused one of several listings or windows, so that the others can still be read. */
 export function isUnitRefusal(error: unknown): error is SyncError {
@@ -79,7 +79,7 @@ export function pageRequester(options: RequestOptions, parts: RequestParts, firs
   const { status, body } = declaredEnd(resource.page);
   const tooLarge = options.tooLarge ?? undefined;
   const pastLast = status.length === 0 ? tooLarge : { status, body };
-  return async (position, { stop, skips: refusal, ...memory } = {}) => {
+  return async (position, { stop, skips: refusal, reservation, whenFull } = {}) => {
     const isFirst = isSamePosition(position, first);
     const signals = [options.signal, stop].filter((signal) => signal !== undefined);
     const signal = signals.length > 1 ? AbortSignal.any(signals) : signals[0];
@@ -88,7 +88,8 @@ export function pageRequester(options: RequestOptions, parts: RequestParts, firs
     const skips = refusal ?? (isFirst ? tooLarge : pastLast);
     try {
       const request = requestAt(parts, position);
-      const answer = await client.get({ ...request, lane, meter, signal, skips, isGone, ...memory });
+      const how = { lane, meter, signal, skips, isGone, reservation, whenFull };
+      const answer = await client.get({ ...request, ...how });
       if (answer.outcome === 'ok') return answer;
       if (isNothing) return { ...answer, outcome: 'ok' };
       if (answer.code === 'declared' && skips === tooLarge) throw pageError(TOO_LARGE, position);

@@ -174,7 +174,6 @@ interface WrittenTime {
 }
 
 const DATE_LENGTH = 10;
-const CLOCK_END = 19;
 const DATE = String.raw`(\d{4})-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])`;
 const CLOCK = String.raw`([01]\d|2[0-3]):([0-5]\d)(?::([0-5]\d)(?:\.(\d{1,9}))?)?`;
 const ZONE = String.raw`([Zz])|([+-])([01]\d|2[0-3])(?::?([0-5]\d))?`;
@@ -182,9 +181,6 @@ const BEGINS_WITH_DATE = new RegExp(`^${DATE}`);
 const TIME = new RegExp(`^${DATE}(?:[Tt ]${CLOCK}(?:${ZONE})?)?$`);
 /** Texts with another number of digits are more likely a number, or a date such as `20261127120000`. */
 const UNIX_TEXT = /^(?:\d{10}(?:\.\d{1,9})?|\d{13}|\d{16})$/;
-/** The most frequent form, in UTC and on a day that every month has: it is faster to convert. */
-const PLAIN_UTC =
-  /^(?!0000)\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{3})?Z$/;
 const EARLIEST = Date.parse('0001-01-01T00:00:00Z');
 const LATEST = Date.parse('9999-12-31T23:59:59.999Z');
 
@@ -199,7 +195,6 @@ export function parseInstant(moment: JsonValue | undefined, zone: TimeZone | nul
   if (typeof moment !== 'string') {
     return isExact(moment) && fitsDouble(moment.rawJSON) ? epochInstant(Number(moment.rawJSON)) : null;
   }
-  if (PLAIN_UTC.test(moment)) return { epochMs: Date.parse(moment), nanos: 0 };
   const time = readTime(moment);
   if (time === null) return UNIX_TEXT.test(moment) ? epochInstant(Number(moment)) : null;
   const nanos = time.nanos % 1e6;
@@ -221,14 +216,8 @@ export function isLocalTime(text: string): boolean {
  */
 export function toTimestampText(text: string, zone: TimeZone | null = null): string | null {
   if (text.length <= DATE_LENGTH) return null;
-  if (PLAIN_UTC.test(text)) {
-    const fraction = text.slice(CLOCK_END, -1);
-    return `${text.slice(0, DATE_LENGTH)} ${text.slice(DATE_LENGTH + 1, CLOCK_END)}${fraction === '.000' ? '' : fraction}`;
-  }
   const time = readTime(text);
   if (time === null) return null;
-  const isUtc = time.offsetMinutes === 0 && (zone === null || !time.isLocal);
-  if (isUtc) return `${text.slice(0, DATE_LENGTH)} ${clockText(text)}${fractionText(time.nanos)}`;
   const epochMs = toEpochMs(time, zone);
   if (!inRange(epochMs)) return null;
   return `${new Date(epochMs).toISOString().slice(0, 19).replace('T', ' ')}${fractionText(time.nanos)}`;
@@ -237,10 +226,6 @@ export function toTimestampText(text: string, zone: TimeZone | null = null): str
 /** The text itself if it is a date of the calendar, `YYYY-MM-DD`, else null. */
 export function toDateText(text: string): string | null {
   return text.length === DATE_LENGTH && isDay(text) ? text : null;
-}
-
-function clockText(text: string): string {
-  return text.charCodeAt(16) === 58 ? text.slice(11, 19) : `${text.slice(11, 16)}:00`;
 }
 
 function fractionText(nanos: number): string {

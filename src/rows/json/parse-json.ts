@@ -193,24 +193,13 @@ function splitNumber(source: string): { whole: string; fraction: string; exponen
 
 /** A number outside a string with sixteen digits in a row or an exponent of three; in a string it is a false alarm. */
 const LONG_NUMBER = /(?<=^|[:,[\s-])(?:[\d.]{16,}(?:[eE][+-]?\d+)?|[\d.]+[eE][+-]?\d{3,})(?=$|[,\]}\s])/g;
-const HUGE_EXPONENT = /\d[eE][+-]?\d{3}/;
+/** Finds nearly all texts without such a number, several times faster. */
+const MAY_HOLD_LONG_NUMBER = /[\d.]{16}|\d[eE][+-]?\d{3}/;
 
 /** True if the JSON text may hold a number whose digits a double would not give back. */
 export function hasInexactNumber(text: string): boolean {
-  if (!hasLongDigits(text) && !HUGE_EXPONENT.test(text)) return false;
+  if (!MAY_HOLD_LONG_NUMBER.test(text)) return false;
   for (const [source] of text.matchAll(LONG_NUMBER)) if (!keepsDigits(source)) return true;
-  return false;
-}
-
-/** Looks at every sixteenth character, which is in every run of sixteen: the expression alone takes as long as parsing. */
-function hasLongDigits(text: string): boolean {
-  for (let at = LONG_DIGITS - 1; at < text.length; at += LONG_DIGITS) {
-    let [start, end] = [at, at];
-    while (isDigitOrPoint(text.charCodeAt(start))) start -= 1;
-    if (start === at) continue;
-    while (isDigitOrPoint(text.charCodeAt(end))) end += 1;
-    if (end - start > LONG_DIGITS) return true;
-  }
   return false;
 }
 
@@ -286,9 +275,9 @@ function literalEnd(bytes: Uint8Array, start: number): number {
 /** Digits before and after the point that Postgres's jsonb (its numeric) holds. */
 const MAX_WHOLE_DIGITS = 131_072;
 const MAX_FRACTION_DIGITS = 16_383;
-/** A number with fewer digits in a row and a smaller exponent is never affected. */
-const LONG = 10_000;
-const EXPONENT = /[eE][+-]?\d{5}/;
+/** A shorter text without such an exponent holds no number beyond these limits. */
+const MIN_HUGE_LENGTH = MAX_FRACTION_DIGITS;
+const HUGE_EXPONENT = /[eE][+-]?\d{5}/;
 
 /**
  * `JSON.stringify`, but a number beyond what jsonb holds becomes the text of its digits: Postgres would refuse the
@@ -296,16 +285,8 @@ const EXPONENT = /[eE][+-]?\d{5}/;
  */
 export function jsonText(value: JsonValue): string {
   const text = JSON.stringify(value);
-  return mayHoldHuge(text) ? JSON.stringify(value, hugeAsText) : text;
-}
-
-/** May give a false alarm, which only costs time. */
-function mayHoldHuge(text: string): boolean {
-  for (let at = LONG - 1; at < text.length; at += LONG) {
-    const code = text.charCodeAt(at);
-    if (code >= 48 && code <= 57) return true;
-  }
-  return EXPONENT.test(text);
+  const mayHoldHuge = text.length > MIN_HUGE_LENGTH || HUGE_EXPONENT.test(text);
+  return mayHoldHuge ? JSON.stringify(value, hugeAsText) : text;
 }
 
 function hugeAsText(_key: string, value: JsonValue): JsonValue {

@@ -209,57 +209,30 @@ export const NOT_AN_OBJECT: Rejection = { reason: 'not_an_object', detail: 'the 
 export function limitRejection(value: JsonValue, bytes: number): Rejection | null {
   if (!isObject(value)) return NOT_AN_OBJECT;
   if (bytes > MAX_BYTES) return { reason: 'too_large', detail: `a record of more than ${MAX_BYTES} bytes` };
-  const count = countObject(value, 1, 0);
+  const count = countValues(value, 1, 0);
   if (count <= MAX_VALUES) return null;
-  if (count === DEPTH_EXCEEDED) return TOO_DEEP;
-  return count === KEY_LENGTH_EXCEEDED ? KEY_TOO_LONG : TOO_WIDE;
+  if (count === DEPTH_EXCEEDED) return { reason: 'too_deep', detail: `nested deeper than ${MAX_DEPTH} levels` };
+  return count === KEY_LENGTH_EXCEEDED
+    ? { reason: 'key_too_long', detail: `a field name of more than ${MAX_KEY_LENGTH} characters` }
+    : { reason: 'too_wide', detail: `more than ${MAX_VALUES} fields and elements in one record` };
 }
 
 /** Special results of counting, larger than every count. */
 const DEPTH_EXCEEDED = 1e9;
 const KEY_LENGTH_EXCEEDED = 2e9;
 
-const TOO_DEEP: Rejection = { reason: 'too_deep', detail: `nested deeper than ${MAX_DEPTH} levels` };
-const KEY_TOO_LONG: Rejection = {
-  reason: 'key_too_long',
-  detail: `a field name of more than ${MAX_KEY_LENGTH} characters`,
-};
-const TOO_WIDE: Rejection = {
-  reason: 'too_wide',
-  detail: `more than ${MAX_VALUES} fields and elements in one record`,
-};
-
-/** Adds the object's fields to the count. A plain loop without objects, because it runs for each record. */
-function countObject(object: JsonObject, depth: number, countSoFar: number): number {
+/** Adds the fields and elements in the value to the count, and stops at the first limit that is exceeded. */
+function countValues(value: JsonValue, depth: number, countBefore: number): number {
+  if (typeof value !== 'object' || value === null || isExact(value)) return countBefore;
   if (depth > MAX_DEPTH) return DEPTH_EXCEEDED;
-  let count = countSoFar;
-  for (const key in object) {
-    if (key.length > MAX_KEY_LENGTH) return KEY_LENGTH_EXCEEDED;
-    const value = object[key];
-    count++;
-    if (typeof value === 'object' && value !== null) count = countContainer(value, depth + 1, count);
+  if (!Array.isArray(value) && Object.keys(value).some((key) => key.length > MAX_KEY_LENGTH))
+    return KEY_LENGTH_EXCEEDED;
+  let count = countBefore;
+  for (const member of Array.isArray(value) ? value : Object.values(value)) {
+    count = countValues(member, depth + 1, count + 1);
     if (count > MAX_VALUES) return count;
   }
   return count;
-}
-
-function countArray(array: JsonValue[], depth: number, countSoFar: number): number {
-  if (depth > MAX_DEPTH) return DEPTH_EXCEEDED;
-  let count = countSoFar + array.length;
-  for (const value of array) {
-    if (count > MAX_VALUES) return count;
-    if (typeof value === 'object' && value !== null) count = countContainer(value, depth + 1, count);
-  }
-  return count;
-}
-
-function countContainer(
-  value: Exclude<JsonValue, null | string | number | boolean>,
-  depth: number,
-  countSoFar: number,
-) {
-  if (Array.isArray(value)) return countArray(value, depth, countSoFar);
-  return isExact(value) ? countSoFar : countObject(value, depth, countSoFar);
 }
 
 /** Why a record is rejected while the rest of its page is loaded; stored with its body in `_sync_rejects`. */

@@ -1,42 +1,33 @@
 // Generated posts, images and analytics for the sandbox.
-import { type CollectionEntry, hashKey, type Sort, type StartingRecords } from './collection.ts';
+import type { CollectionEntry } from './collection.ts';
 import { generatePng, sha256 } from './image-files.ts';
 
-/** A prime: its multiples modulo the number of records are the unsorted order. */
-const STRIDE = 7_368_787;
 const ID_DIGITS = 9;
 
 /**
  * Generates `count` records, the same on every machine. Each text is computed from its index when it is read, so that a
  * million records need little memory.
  */
-export function generatedRecords(resource: string, count: number, sort: Sort): StartingRecords {
+export function generateRecords(resource: string, count: number): CollectionEntry[] {
   const template = templateFor(resource);
-  const entries = Array.from({ length: count }, (_, index) => {
-    const rank = sort === 'updated' ? updatedAt(index) : (index * STRIDE) % count;
-    return new GeneratedEntry(template, index, rank);
-  });
-  if (sort === 'none') entries.sort((a, b) => a.rank - b.rank || a.index - b.index);
-  return { entries, rankOf: (key) => hashKey(key) % Math.max(count, 1), hasUpdatedAt: true };
+  return Array.from({ length: count }, (_, index) => new GeneratedEntry(template, index));
 }
 
 class GeneratedEntry implements CollectionEntry {
-  readonly rank: number;
   readonly key: string;
   readonly time: number;
-  readonly index: number;
+  readonly #index: number;
   readonly #template: RecordTemplate;
 
-  constructor(template: RecordTemplate, index: number, rank: number) {
-    this.rank = rank;
+  constructor(template: RecordTemplate, index: number) {
     this.key = template.prefix + String(index).padStart(ID_DIGITS, '0');
     this.time = updatedAt(index);
-    this.index = index;
+    this.#index = index;
     this.#template = template;
   }
 
   get text(): Uint8Array {
-    return Buffer.from(this.#template.text(this.key, this.index));
+    return Buffer.from(this.#template.text(this.key, this.#index));
   }
 }
 

@@ -3,25 +3,16 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join, parse } from 'node:path';
 import type { Clock } from '../../model/clock.ts';
 import { ConfigError, messageOf } from '../../model/errors.ts';
-import {
-  Collection,
-  hashKey,
-  NO_RECORDS,
-  type CollectionEntry,
-  type Sort,
-  type StartingRecords,
-} from './collection.ts';
-import { generatedRecords } from './generated-records.ts';
+import { Collection, type CollectionEntry } from './collection.ts';
+import { generateRecords } from './generated-records.ts';
 import { ImageFiles } from './image-files.ts';
 import { type EventKind, eventsOf, readIdAndTime } from './record-json.ts';
 
 interface RecordSettings {
   /** A folder with `<resource>.ndjson` and `files/`. */
   data: string | null;
+  /** Numbers of records to generate, by resource. */
   generate: Readonly<Record<string, number>>;
-  sort: Sort;
-  /** Milliseconds after which listings show a write. */
-  visibilityLag: number;
 }
 
 interface SandboxRecord {
@@ -48,13 +39,10 @@ const STANDARD_RESOURCES = ['content', 'images', 'analytics'] as const;
 export class RecordStore {
   readonly files: ImageFiles;
   readonly #collections = new Map<string, Collection>();
-  readonly #settings: RecordSettings;
   readonly #clock: Clock;
   readonly #changed: (change: RecordChange) => void;
 
-  constructor(settings: RecordSettings, clock: Clock, changed: (change: RecordChange) => void) {
-    const { data, generate, sort } = settings;
-    this.#settings = settings;
+  constructor({ data, generate }: RecordSettings, clock: Clock, changed: (change: RecordChange) => void) {
     this.#clock = clock;
     this.#changed = changed;
     this.files = new ImageFiles(data === null ? null : join(data, 'files'), generate['images'] ?? 0);
@@ -62,8 +50,8 @@ export class RecordStore {
     for (const name of new Set([...STANDARD_RESOURCES, ...recordFiles.keys(), ...Object.keys(generate)])) {
       checkName(name);
       const [count, file] = [generate[name], recordFiles.get(name)];
-      const records = file === undefined ? NO_RECORDS : readRecords(file, sort);
-      this.#add(name, count === undefined ? records : generatedRecords(name, count, sort));
+      const entries = file === undefined ? [] : readEntries(file);
+      this.#add(name, count === undefined ? entries : generateRecords(name, count));
     }
   }
 
@@ -80,7 +68,7 @@ export class RecordStore {
     return bytes === null ? null : { id, text: decode(bytes) };
   }
 
-  /** Lists every live record in listing order, also those that the listing does not show yet. */
+  /** Lists every live record in the order of the listing. */
   *list(resource: string): Generator<SandboxRecord> {
     for (const { key, text } of this.#collections.get(resource)?.all() ?? []) yield { id: key, text: decode(text) };
   }
@@ -103,18 +91,20 @@ export class RecordStore {
     return true;
   }
 
-  #add(resource: string, records: StartingRecords): Collection {
-    const collection = new Collection(records, this.#settings.sort, this.#settings.visibilityLag);
+  #add(resource: string, entries: readonly CollectionEntry[]): Collection {
+    const [first] = entries;
+    const hasUpdatedAt = first === undefined || decode(first.text).includes('"updated_at"');
+    const collection = new Collection(entries, hasUpdatedAt);
     this.#collections.set(resource, collection);
     return collection;
   }
 
   #write(resource: string, id: string, text: string | null): void {
-    const collection = this.#collections.get(resource) ?? this.#add(resource, NO_RECORDS);
+    const collection = this.#collections.get(resource) ?? this.#add(resource, []);
     const before = collection.get(id);
     const ownTime = text === null ? 0 : readIdAndTime(text).time;
     const time = ownTime === 0 || !collection.hasUpdatedAt ? this.#clock.now() : ownTime;
-    collection.set(id, text === null ? null : Buffer.from(text), time, this.#clock.monotonic());
+    collection.set(id, text === null ? null : Buffer.from(text), time);
     const kinds = eventsOf(before === null ? null : decode(before), text);
     for (const kind of kinds) this.#changed({ resource, kind, id, time });
   }
@@ -142,7 +132,7 @@ function checkName(name: string): void {
 }
 
 /** Reads one record per line and keeps its spelling. Throws ConfigError with file and line if a line is not JSON. */
-function readRecords(file: string, sort: Sort): StartingRecords {
+function readEntries(file: string): CollectionEntry[] {
   const entries: CollectionEntry[] = [];
   const keys = new Set<string>();
   const lines = readFileSync(file, 'utf8')
@@ -153,12 +143,9 @@ function readRecords(file: string, sort: Sort): StartingRecords {
     const { id, time } = readLine(line, `${file}:${at + 1}`);
     const key = id === null || keys.has(id) ? `${id ?? ''}\u0000${at + 1}` : id;
     keys.add(key);
-    entries.push({ key, time, rank: sort === 'updated' ? time : hashKey(key), text: Buffer.from(line) });
+    entries.push({ key, time, text: Buffer.from(line) });
   }
-  entries.sort((a, b) => a.rank - b.rank || (a.key < b.key ? -1 : 1));
-  const [first] = entries;
-  const hasUpdatedAt = first === undefined || Buffer.from(first.text).includes('"updated_at"');
-  return { entries, rankOf: hashKey, hasUpdatedAt };
+  return entries;
 }
 
 function readLine(text: string, position: string): ReturnType<typeof readIdAndTime> {

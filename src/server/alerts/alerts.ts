@@ -48,35 +48,31 @@ const CHECK_INTERVAL_MS = 5_000;
 const MIN_RETRY_MS = 10_000;
 const MAX_RETRY_MS = 600_000;
 
-/** Reports problems and their ends by the channels of the settings. Nothing waits for it. */
+/** Reports problems and their ends by the channels of the settings, independently of each other. Nothing waits for it. */
 export class Alerts {
   readonly #options: AlertsOptions;
   readonly #stopping = new AbortController();
-  readonly #store: AlertStore;
   readonly #channels: readonly AlertChannel[];
-  #checking: Promise<void> = Promise.resolve();
+  #loops: Promise<void>[] = [];
 
   constructor(options: AlertsOptions) {
     this.#options = options;
-    this.#store = new AlertStore(options);
-    const shared = { ...options, store: this.#store, signal: this.#stopping.signal };
+    const { signal } = this.#stopping;
     this.#channels = Object.entries(options.channels).map(
-      ([name, settings]) => new AlertChannel({ ...shared, name, settings }),
+      ([name, settings]) => new AlertChannel({ ...options, name, settings, signal }),
     );
   }
 
   /** Checks the status every few seconds from now on. */
   start(): void {
-    const { clock, log } = this.#options;
-    const failed = (error: unknown): void => log.warn({ error }, `alerts were deferred: ${messageOf(error)}`);
-    const period = { clock, everyMs: CHECK_INTERVAL_MS, signal: this.#stopping.signal, failed };
-    this.#checking = repeatUntilAborted(period, () => this.#check(false));
+    const { clock } = this.#options;
+    const period = { clock, everyMs: CHECK_INTERVAL_MS, signal: this.#stopping.signal, failed: this.#logFailure };
+    this.#loops = this.#channels.map((channel) => repeatUntilAborted(period, () => channel.check(false)));
   }
 
   /** Checks once, reports without a grace period, and resolves after each channel has accepted it or failed. */
   async checkOnce(): Promise<void> {
-    await this.#check(true);
-    await this.#idle();
+    await Promise.all(this.#channels.map((channel) => channel.check(true).catch(this.#logFailure)));
   }
 
   status(): AlertChannelStatus[] {
@@ -86,48 +82,31 @@ export class Alerts {
   /** Aborts requests in flight: their messages are sent after the next start. */
   async stop(): Promise<void> {
     this.#stopping.abort();
-    await this.#checking;
-    await this.#idle();
-    await this.#store.write([]);
+    await Promise.all(this.#loops);
+    await Promise.all(this.#channels.map((channel) => channel.save([])));
   }
 
-  async #idle(): Promise<void> {
-    await Promise.all(this.#channels.map(({ idle }) => idle));
-  }
-
-  async #check(isOnce: boolean): Promise<void> {
-    const channels = this.#channels.filter(({ isBusy }) => !isBusy);
-    if (channels.length === 0) return;
-    const { conditions, knownSources, copied } = findConditions(await this.#options.snapshot());
-    const led = new Map(this.#options.sources().map(({ name, isLeader }) => [name, isLeader()]));
-    await this.#store.read();
-    const isKnown = (name: string): boolean => !led.has(name) || this.#store.has(name);
-    const state = {
-      // Of a source whose alerts were not read, only that it cannot be read is reported.
-      conditions: conditions.filter(({ source, resource }) =>
-        resource === null ? led.get(source) !== false : isKnown(source),
-      ),
-      knownSources: new Set([...knownSources].filter(isKnown)),
-      copied: copied.filter(({ source }) => isKnown(source)),
-    };
-    for (const channel of channels) channel.report(state, isOnce);
-  }
+  readonly #logFailure = (error: unknown): void =>
+    this.#options.log.warn({ error }, `alerts were deferred: ${messageOf(error)}`);
 }
 
 interface ChannelOptions extends AlertsOptions {
   name: string;
   settings: ChannelSettings;
-  store: AlertStore;
   signal: AbortSignal;
 }
 
-/** One channel over time: what it reports, and how long it waits after a failure. */
+/**
+ * One channel over time. What it has reported is stored in the warehouse of the source that it is about, so that no
+ * restart and no other process reports it again.
+ */
 class AlertChannel {
-  /** Resolves once no message is in flight. */
-  idle = Promise.resolve();
-  isBusy = false;
   readonly status: AlertChannelStatus;
   readonly #options: ChannelOptions;
+  /** What it has reported, by `alertKey`, as last read of the sources that this process leads: commands write it too. */
+  readonly #reported = new Map<string, SentAlert>();
+  /** Of these, what could not be stored yet. */
+  readonly #unsaved = new Set<SentAlert>();
   #pending: ReadonlyMap<string, number> = new Map();
   #failures = 0;
   #tryAt = -Infinity;
@@ -137,36 +116,70 @@ class AlertChannel {
     this.status = { channel: options.name, problem: null, since: null, open: 0 };
   }
 
-  /** Reports without the caller waiting. Must not be called while the channel is busy. */
-  report(state: AlertState, isOnce: boolean): void {
-    this.isBusy = true;
-    this.idle = this.#report(state, isOnce)
-      .catch((error: unknown) => this.#options.log.error({ error }, `alerts were deferred: ${messageOf(error)}`))
-      .finally(() => (this.isBusy = false));
-  }
-
-  async #report(state: AlertState, isOnce: boolean): Promise<void> {
-    const { name: channel, settings, store, clock, secrets, publicUrl } = this.#options;
+  /** Compares the status with what was reported, and sends what is new, to be repeated, or over. */
+  async check(isOnce: boolean): Promise<void> {
+    const { name: channel, settings, clock, secrets, publicUrl, snapshot } = this.#options;
+    const state = await this.#readableState(findConditions(await snapshot()));
     const now = clock.now();
-    const input = { channel, settings, state, reported: store.rows(channel), pending: this.#pending, now, isOnce };
+    const reported = [...this.#reported.values()];
+    const input = { channel, settings, state, reported, pending: this.#pending, now, isOnce };
     const { begun, over, keep, pending } = planAlerts(input);
     this.#pending = pending;
-    await this.#save(keep);
+    await this.save(keep);
     if (clock.monotonic() < this.#tryAt) return;
     const context = { now, publicUrl, scrub: (text: string) => scrubOwn(text, secrets) };
     if (begun.length > 0) {
       if (!(await this.#send(begunMessage(begun, context)))) return;
-      await this.#save(reportedRows(begun, input));
+      await this.save(reportedRows(begun, input));
     }
     if (over.length > 0 && (await this.#send(overMessage(over, context)))) {
-      await this.#save(over.map((row) => Object.assign({}, row, { over_at: now })));
+      await this.save(over.map((row) => Object.assign({}, row, { over_at: now })));
     }
   }
 
-  async #save(rows: readonly SentAlert[]): Promise<void> {
-    const { name, store } = this.#options;
-    await store.write(rows);
-    this.status.open = store.rows(name).filter(isOpen).length;
+  /** Stores rows, and those that could not be stored before. Never rejects. */
+  async save(rows: readonly SentAlert[]): Promise<void> {
+    for (const row of rows) {
+      this.#reported.set(alertKey(row), row);
+      this.#unsaved.add(row);
+    }
+    this.status.open = [...this.#reported.values()].filter(isOpen).length;
+    for (const { name, use } of this.#options.sources()) {
+      const batch = [...this.#unsaved].filter(({ source }) => source === name);
+      if (batch.length === 0) continue;
+      try {
+        await use((open) => open.apply(batch.flatMap((row) => saveSentAlert(open.own, row))));
+        for (const row of batch) this.#unsaved.delete(row);
+      } catch (error) {
+        this.#options.log.warn({ source: name, error }, `sent alerts could not be stored: ${messageOf(error)}`);
+      }
+    }
+  }
+
+  /**
+   * Reads what was reported of the sources that this process leads, and leaves in the state what it may report. Of a
+   * source that cannot be read, that is only the problem of the source itself, and the last known rows count.
+   */
+  async #readableState({ conditions, knownSources, copied }: AlertState): Promise<AlertState> {
+    const unread = new Set<string>();
+    const led = new Map<string, boolean>();
+    for (const { name, isLeader, use } of this.#options.sources()) {
+      const stored = isLeader() ? await use(({ own }) => readSentAlerts(own, name)).catch(() => null) : [];
+      // Another process may have taken the lead meanwhile.
+      led.set(name, isLeader());
+      if (stored === null || !isLeader()) unread.add(name);
+      if (stored === null) continue;
+      for (const [key, { source }] of this.#reported) if (source === name) this.#reported.delete(key);
+      const own = [...stored, ...this.#unsaved].filter((row) => row.source === name);
+      for (const row of own) if (row.channel === this.#options.name) this.#reported.set(alertKey(row), row);
+    }
+    return {
+      conditions: conditions.filter(({ source, resource }) =>
+        resource === null ? led.get(source) !== false : !unread.has(source),
+      ),
+      knownSources: new Set([...knownSources].filter((source) => !unread.has(source))),
+      copied: copied.filter(({ source }) => !unread.has(source)),
+    };
   }
 
   /** Returns false if the message was not accepted. */
@@ -191,66 +204,6 @@ class AlertChannel {
     log.warn({ ...about, problem, again_in_ms: waitMs, hint }, 'alert not sent');
     return false;
   }
-}
-
-/**
- * What the channels have reported, stored in the warehouse of the source that it is about, so that no restart and no
- * other process reports it again. What cannot be written now is written later.
- */
-class AlertStore {
-  readonly #options: AlertsOptions;
-  /** By channel, source and alert, as last read of the sources that this process leads: commands write them too. */
-  readonly #rows = new Map<string, SentAlert>();
-  readonly #readSources = new Set<string>();
-  readonly #unwritten = new Set<SentAlert>();
-
-  constructor(options: AlertsOptions) {
-    this.#options = options;
-  }
-
-  /** Reads the sources that this process leads; of one that cannot be read the last known rows count. Never rejects. */
-  async read(): Promise<void> {
-    for (const { name, isLeader, use } of this.#options.sources()) {
-      const isLed = isLeader();
-      const stored = isLed ? await use(({ own }) => readSentAlerts(own, name)).catch(() => null) : [];
-      if (stored === null) continue;
-      // Another process may have taken the lead meanwhile.
-      this.#readSources[isLed && isLeader() ? 'add' : 'delete'](name);
-      for (const [key, row] of this.#rows) if (row.source === name) this.#rows.delete(key);
-      for (const row of [...stored, ...this.#unwritten]) this.#rows.set(rowKey(row), row);
-    }
-  }
-
-  /** True if the rows of the source have been read. */
-  has(source: string): boolean {
-    return this.#readSources.has(source);
-  }
-
-  rows(channel: string): SentAlert[] {
-    return [...this.#rows.values()].filter((row) => row.channel === channel);
-  }
-
-  /** Writes rows, and those that could not be written before. Never rejects. */
-  async write(rows: readonly SentAlert[]): Promise<void> {
-    for (const row of rows) {
-      this.#rows.set(rowKey(row), row);
-      this.#unwritten.add(row);
-    }
-    for (const { name, use } of this.#options.sources()) {
-      const batch = [...this.#unwritten].filter(({ source }) => source === name);
-      if (batch.length === 0) continue;
-      try {
-        await use((open) => open.apply(batch.flatMap((row) => saveSentAlert(open.own, row))));
-        for (const row of batch) this.#unwritten.delete(row);
-      } catch (error) {
-        this.#options.log.warn({ source: name, error }, `sent alerts could not be stored: ${messageOf(error)}`);
-      }
-    }
-  }
-}
-
-function rowKey(row: SentAlert): string {
-  return `${row.channel}\n${alertKey(row)}`;
 }
 
 interface ReportOnceOptions extends Omit<AlertsOptions, 'snapshot' | 'sources' | 'metrics'> {

@@ -1,18 +1,12 @@
 // The text of an alert message, and sending it by POST, Slack or mail.
 import { EnvHttpProxyAgent, request } from 'undici';
-import {
-  ALERT_KINDS,
-  type AlertKind,
-  type ChannelSettings,
-  contentTypeOf,
-  filledBody,
-  JSON_TYPE,
-} from '../../config/alerts-schema.ts';
+import { ALERT_KINDS, type ChannelSettings, contentTypeOf, filledBody, JSON_TYPE } from '../../config/alerts-schema.ts';
 import type { SentAlert } from '../../database/state/server-state.ts';
 import { retryAfter } from '../../http/rate-limit/answer-limits.ts';
 import { visibleText } from '../../model/visible-text.ts';
 import { unlessAborted } from '../../model/waiting.ts';
 import { countOf, durationText } from '../../observe/figures.ts';
+import { ALERT_TITLES } from '../status/attention.ts';
 import type { Condition } from './plan-alerts.ts';
 
 type ReportedProblem = Omit<Condition, 'count'>;
@@ -42,17 +36,6 @@ interface MessageContext {
   publicUrl: string | null;
   scrub: (text: string) => string;
 }
-
-const NAMES: Readonly<Record<AlertKind, string>> = {
-  failed: 'failed',
-  overdue: 'overdue',
-  partial: 'partial',
-  held_deletes: 'deletes held back',
-  dead_deliveries: 'webhook deliveries given up',
-  rejects: 'rejected records',
-  files: 'files not fetched',
-  schema_change: 'tables changed',
-};
 
 const MAX_GROUPS = 20;
 const MAX_SOURCES = 8;
@@ -103,7 +86,7 @@ function toMessage(status: 'firing' | 'over', all: readonly ReportedProblem[], c
   const lines = groups.slice(0, MAX_GROUPS).map((group) => formatGroup(status, group, now));
   return {
     status,
-    title: `content-sync: ${status === 'over' ? 'over: ' : ''}${kinds.map((kind) => NAMES[kind]).join(', ')}: ${names}`,
+    title: `content-sync: ${status === 'over' ? 'over: ' : ''}${kinds.map((kind) => ALERT_TITLES[kind]).join(', ')}: ${names}`,
     text: [...lines, ...more, ...(url === null ? [] : [url])].join('\n\n'),
     count: things.length,
     kinds,
@@ -137,7 +120,7 @@ function formatGroup(status: 'firing' | 'over', group: readonly ReportedProblem[
   const { kind, what, next, command } = first;
   const began = Math.min(...group.map(({ since }) => since));
   const since = `${new Date(began).toISOString().slice(0, 16).replace('T', ' ')} UTC`;
-  const head = `${NAMES[kind].toUpperCase()}: ${formatNames(group)}`;
+  const head = `${ALERT_TITLES[kind].toUpperCase()}: ${formatNames(group)}`;
   if (status === 'over') {
     return `${head}\nOver. It began at ${since} and lasted ${durationText((now - began) / 1_000)}.`;
   }

@@ -2,9 +2,8 @@
 import { ALERT_KINDS, type AlertKind, type ChannelSettings } from '../../config/alerts-schema.ts';
 import type { SentAlert } from '../../database/state/server-state.ts';
 import { formatColumnChange } from '../../model/table.ts';
-import { endedStatus, isOfFiles } from '../../sync/report.ts';
-import { findProblems } from '../status/attention.ts';
-import type { PastRun, SourceStatus, StatusSnapshot } from '../status/snapshot.ts';
+import { attentionOf } from '../status/attention.ts';
+import type { SourceStatus, StatusSnapshot } from '../status/snapshot.ts';
 
 /** Something that a channel may report; times in epoch milliseconds. */
 export interface Condition {
@@ -40,16 +39,16 @@ export function alertName({ kind, resource }: Condition): string {
 export function findConditions(snapshot: StatusSnapshot): AlertState {
   const readable = snapshot.sources.filter(({ warehouse }) => warehouse.problem === null);
   const known = new Set([...readable, ...snapshot.refused].map(({ source }) => source));
-  const found = findProblems(snapshot).flatMap(({ alert, check, source, resource, ...problem }): Condition[] => {
+  const found = attentionOf(snapshot).flatMap((problem): Condition[] => {
+    const { alerts = [], source, resource, what, next, command, cause, count = 1 } = problem;
     // What an unreadable warehouse held when it was last read is out of date.
-    if (alert === undefined || (resource !== null && !known.has(source))) return [];
-    const { what, next, command, since, count = 1 } = problem;
-    const condition = { kind: alert, source, resource, what, next, command, cause: check, count };
-    return [{ ...condition, since: since ?? snapshot.at }];
+    if (resource !== null && !known.has(source)) return [];
+    const since = problem.since ?? snapshot.at;
+    return alerts.map((kind) => ({ kind, source, resource, since, what, next, command, cause, count }));
   });
   const copies = readable.flatMap(completeCopies);
   return {
-    conditions: [...found, ...readable.flatMap(runConditions), ...copies.flatMap(({ changes }) => changes)],
+    conditions: [...found, ...copies.flatMap(({ changes }) => changes)],
     knownSources: known,
     copied: copies.map(({ source, resource, lastChangeAt }) => ({ source, resource, lastChangeAt })),
   };
@@ -68,38 +67,6 @@ function completeCopies({ source, resources, schema_changes: all }: SourceStatus
     });
     return [{ source, resource, lastChangeAt: Math.max(last_full_at, ...changes.map(({ since }) => since)), changes }];
   });
-}
-
-/** Judges the last ended run of each resource; a deferred or interrupted one changes nothing. */
-function runConditions({ source, resources }: SourceStatus): Condition[] {
-  return resources.flatMap(({ resource, runs }): Condition[] => {
-    const ended = runs.filter(({ status }) => ['ok', 'partial', 'failed'].includes(status)).map(withoutFiles);
-    const [last] = ended;
-    if (last === undefined || last.status === 'ok') return [];
-    const kind = last.status === 'failed' ? 'failed' : 'partial';
-    const before = ended.findIndex(({ status }) => status !== kind);
-    const since = ended.at(before === -1 ? -1 : before - 1)?.started_at ?? last.started_at;
-    return [{ kind, source, resource, since, command: null, count: 1, ...explainRun(last, kind) }];
-  });
-}
-
-/** Ignores the warnings about files, which alerts of kind `files` report. */
-function withoutFiles(run: PastRun): PastRun {
-  if (run.status === 'failed' || !run.warnings.some(isOfFiles)) return run;
-  const warnings = run.warnings.filter((warning) => !isOfFiles(warning));
-  return { ...run, warnings, status: endedStatus(run, warnings) };
-}
-
-function explainRun({ error, warnings, rejected, held }: PastRun, kind: 'failed' | 'partial') {
-  const isFailed = kind === 'failed';
-  const reason = isFailed ? error : warnings.find(({ accepted }) => accepted !== true);
-  const what = isFailed ? 'The last run failed' : 'The last run was partial';
-  if (reason) {
-    const code = isFailed ? ` [${reason.code}]` : '';
-    return { what: `${what}: ${reason.message}${code}`, next: reason.hint, cause: reason.code };
-  }
-  const why = rejected > 0 ? ': records were rejected' : held > 0 ? ': deletes were held back' : '';
-  return { what: `${what}${isFailed ? '' : why}`, next: 'see the status page, or run content-sync status', cause: why };
 }
 
 export interface AlertsInput {

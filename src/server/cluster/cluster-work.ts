@@ -6,10 +6,11 @@ import type { Inbox } from '../../database/inbox.ts';
 import type { Clock } from '../../model/clock.ts';
 import { messageOf, SyncError } from '../../model/errors.ts';
 import { SharedResources } from '../../model/shared-resources.ts';
-import { repeatUntilAborted, unlessAborted } from '../../model/waiting.ts';
+import { unlessAborted } from '../../model/waiting.ts';
 import { type App, openApp } from '../app.ts';
 import { type Control, type ControlEnd, controlRequestSchema, failed } from '../controls/control-request.ts';
 import { OWNED_LINGER_MS } from '../local-work.ts';
+import { createCountToLog } from '../rare-log.ts';
 import type { SourceSupervisor, WatchedSource } from '../source-supervisor.ts';
 import { type ItemOf, queueName, type ItemEnd } from '../work-items/work-items.ts';
 import { WorkQueue } from '../work-items/work-queue.ts';
@@ -49,14 +50,8 @@ const OPEN_LINGER_MS = 60_000;
 /** More idle sources than this are closed earlier: with hundreds of sources, each is used only briefly. */
 const MAX_IDLE = 16;
 const MAX_OPENING = 4;
-const RETRIES_INTERVAL_MS = 2_000;
 /** High, because a requested sync occupies a slot until it ends, and a pause must not wait for it. */
 const MAX_CONTROLS = 1_000;
-
-/** A source that this process serves, and the work in progress on it. */
-interface JoinedSource extends WatchedSource {
-  uses: Set<Promise<unknown>>;
-}
 
 /** The work that this process does on the sources of one database, as soon as the queue can be opened. */
 export class ClusterWork {
@@ -66,7 +61,7 @@ export class ClusterWork {
   readonly #options: ClusterWorkOptions;
   readonly #failed: (error: unknown) => void;
   /** By their names in the queue, as are all maps below. */
-  readonly #joined = new Map<string, JoinedSource>();
+  readonly #joined = new Map<string, WatchedSource>();
   readonly #drains = new Map<string, SourceDrain>();
   readonly #supervisors = new Map<string, SourceSupervisor>();
   /** The sources that this process leads, as of the last renewal. */
@@ -77,8 +72,8 @@ export class ClusterWork {
   readonly #apps: SharedResources<OpenApp>;
   #closingIdle = Promise.resolve();
   readonly #stopping = new AbortController();
-  /** The ids of the retries that this process has seen. */
-  #knownRetries: ReadonlySet<string> = new Set();
+  /** Work in progress on the sources, which `stop` awaits. */
+  readonly #uses = new Set<Promise<unknown>>();
   #wokenAt = Number.NEGATIVE_INFINITY;
 
   constructor(options: ClusterWorkOptions) {
@@ -95,8 +90,6 @@ export class ClusterWork {
     // `walk` is the stored, older word for a scan.
     this.queue.work('walk', atOnce, (item, signal) => this.#scan(item, signal));
     this.queue.work('drain', MAX_DRAINS, (item, signal) => this.#drain(item, signal));
-    const period = { clock, everyMs: RETRIES_INTERVAL_MS, signal: this.#stopping.signal };
-    void repeatUntilAborted(period, () => this.#followRetries());
     if (control === undefined) return;
     const isOther = (name: string): boolean => this.#supervisors.get(name)?.isLeader !== true;
     const work = (item: ItemOf<'control'>, signal: AbortSignal) => this.#control(control, item, signal);
@@ -109,7 +102,7 @@ export class ClusterWork {
   }
 
   join(watched: WatchedSource): void {
-    this.#joined.set(queueName(watched.source.warehouse), { ...watched, uses: new Set() });
+    this.#joined.set(queueName(watched.source.warehouse), watched);
   }
 
   /** Keeps a source's supervisor informed whether this process leads the source. */
@@ -145,15 +138,6 @@ export class ClusterWork {
     this.retryDeliveries(name);
   }
 
-  /** Only the leader carries a request out, but each process forgets the refusals that it remembers. */
-  async #followRetries(): Promise<void> {
-    const retries = await this.queue.recentRetries(this.names);
-    for (const { id, source } of retries) {
-      if (!this.#knownRetries.has(id) && this.peek(source) !== null) void this.retry(source, false);
-    }
-    this.#knownRetries = new Set(retries.map(({ id }) => id));
-  }
-
   /** Retries deferred deliveries that this process has not processed. */
   retryDeliveries(name: string): void {
     this.#drains.get(name)?.retry();
@@ -166,9 +150,7 @@ export class ClusterWork {
 
   /** Like `#withOpenSource`, but `stop()` waits for it. The work must end when the source's supervisor is stopped. */
   use<T>(name: string, work: (app: App) => Promise<T>): Promise<T> {
-    const joined = this.#joined.get(name);
-    const done = this.#withOpenSource(name, ({ app }) => work(app));
-    return joined === undefined ? done : trackUse(joined, done);
+    return this.#track(this.#withOpenSource(name, ({ app }) => work(app)));
   }
 
   /** Returns the items in progress to the queue, gives up leadership, and closes. */
@@ -179,9 +161,15 @@ export class ClusterWork {
   async #stopWork(): Promise<void> {
     this.#stopping.abort(interruptedError('the process is ending'));
     await this.queue.close();
-    for (const joined of this.#joined.values()) await settled(joined);
+    while (this.#uses.size > 0) await Promise.allSettled(this.#uses);
     await this.#closingIdle;
     await this.#apps.close();
+  }
+
+  #track<T>(work: Promise<T>): Promise<T> {
+    const use = work.finally(() => this.#uses.delete(use));
+    this.#uses.add(use);
+    return use;
   }
 
   /** Runs work with a source open. Throws what opening throws, and `SyncError('unknown_source')`. */
@@ -264,12 +252,12 @@ export class ClusterWork {
   async #processItem<T>(
     name: string,
     signal: AbortSignal,
-    work: (joined: JoinedSource) => Promise<ItemEnd<T>>,
+    work: (joined: WatchedSource) => Promise<ItemEnd<T>>,
   ): Promise<ItemEnd<T>> {
     const joined = this.#joined.get(name);
     if (joined === undefined) return { is: 'unknown_source' };
     try {
-      return await trackUse(joined, work(joined));
+      return await this.#track(work(joined));
     } catch (error) {
       if (signal.aborted) return { is: 'returned', afterMs: 0 };
       throw error;
@@ -302,20 +290,9 @@ export class ClusterWork {
       };
       // Not awaited: the item is finished. Closing the drain may still fetch records; if that fails, the leader's periodic
       // check queues the deliveries again.
-      trackUse(joined, this.#withOpenSource(name, end)).catch(() => undefined);
+      this.#track(this.#withOpenSource(name, end)).catch(() => undefined);
     }
   }
-}
-
-/** Counts work as a use of the source while it is in progress. */
-function trackUse<T>({ uses }: JoinedSource, work: Promise<T>): Promise<T> {
-  const use = work.finally(() => uses.delete(use));
-  uses.add(use);
-  return use;
-}
-
-async function settled({ uses }: JoinedSource): Promise<void> {
-  while (uses.size > 0) await Promise.allSettled(uses);
 }
 
 function interruptedError(message: string): SyncError {
@@ -329,17 +306,11 @@ function unknownSource(name: string, known: readonly string[]): SyncError {
   });
 }
 
-const SAME_ERROR_INTERVAL_MS = 10_000;
-
-/** Logs errors, but the same one at most once in a while. */
+/** Logs errors: while a server is unreachable, each statement fails with the same one. */
 function errorLogger(log: Logger, clock: Clock): (error: unknown) => void {
-  const loggedAt = new Map<string, number>();
+  const countToLog = createCountToLog(clock);
   return (error) => {
-    const message = messageOf(error);
-    const now = clock.monotonic();
-    if (now - (loggedAt.get(message) ?? Number.NEGATIVE_INFINITY) < SAME_ERROR_INTERVAL_MS) return;
-    if (loggedAt.size > 100) loggedAt.clear();
-    loggedAt.set(message, now);
-    log.warn({ error }, `work was deferred: ${message}`);
+    const count = countToLog(messageOf(error));
+    if (count !== null) log.warn({ error, count }, `work was deferred: ${messageOf(error)}`);
   };
 }

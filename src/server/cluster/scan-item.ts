@@ -55,20 +55,6 @@ export async function queueNewScan(
   }
 }
 
-/** As `queueNewScan`, but throws unless it ends as `ok` or `partial`. */
-export async function scanToSuccess(
-  queue: WorkQueue,
-  item: ScanItem,
-  clock: Clock,
-  signal: AbortSignal,
-): Promise<void> {
-  const { status, resources } = await queueNewScan(queue, item, clock, signal);
-  if (status === 'ok' || status === 'partial') return;
-  const unknown = { code: status, message: `the sync of ${item.resource} ended as ${status}` };
-  const { code, message } = resources[0]?.error ?? unknown;
-  throw new SyncError(code, message, { recovery: 'retry' });
-}
-
 function parseResult(result: unknown): RunReport {
   const { data = { error: RESULT_LOST } } = storedResult.safeParse(result);
   if ('report' in data) return data.report;

@@ -11,7 +11,7 @@ import type { WatchedSource } from '../source-supervisor.ts';
 import { startDrain } from '../start-drain.ts';
 import { queueName, resourceKey } from '../work-items/work-items.ts';
 import type { WorkQueue } from '../work-items/work-queue.ts';
-import { scanToSuccess } from './scan-item.ts';
+import { queueNewScan } from './scan-item.ts';
 
 interface SourceDrainOptions extends WatchedSource {
   clock: Clock;
@@ -24,8 +24,6 @@ interface SourceDrainOptions extends WatchedSource {
 /** The user of a drain: a drain item, for all deliveries; or the sync that owns a resource, for its deliveries. */
 export type DrainUser = { all: true } | { resource: string };
 
-/** The inbox is polled, because deliveries that another process receives do not wake this one. */
-const POLL_MS = 1_000;
 /** Interval of queries whether another process wants to sync a resource that this drain keeps owning. */
 const YIELD_INTERVAL_MS = 3_000;
 const CHECK_INTERVAL_MS = 250;
@@ -60,8 +58,7 @@ export class SourceDrain {
       signal: this.#fetches.signal,
       pauses: new KnownPauses(app.warehouse, clock),
       scan: (resource, command) =>
-        scanToSuccess(queue, { kind: 'walk', source: name, resource, command }, clock, signal),
-      pollMs: POLL_MS,
+        queueNewScan(queue, { kind: 'walk', source: name, resource, command }, clock, signal),
       isResponsible: (resources) => [...this.#users].some((user) => 'all' in user || resources.includes(user.resource)),
       checkOwner: (resource) => {
         if (!this.#yielded.has(resource)) return;

@@ -178,7 +178,11 @@ async function beginSync(parts: ControlParts, mode: 'incremental' | 'full'): Pro
   const syncs = resources.length === 1 ? `a scan (${mode})` : `scans (${mode}) of ${resources.join(', ')}`;
   const joined = running.length > 0 ? '; the full scan in progress is that one' : ' now';
   const answer = done(`${what}: ${syncs}${mustWait ? ' as soon as the scan in progress has ended' : joined}`);
-  const scan = (resource: string): Promise<RunReport> => scheduler.scanNow(resource, command);
+  const scan = (resource: string): Promise<RunReport> => {
+    const inProgress = supervisor.schedule(resource)?.running;
+    const isSame = command === 'backfill' && inProgress?.command === 'backfill';
+    return isSame ? inProgress.report : scheduler.scanNow(resource, command);
+  };
   return { answer, report: syncTogether(supervisor.source, resources, scan) };
 }
 

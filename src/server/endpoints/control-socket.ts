@@ -38,9 +38,8 @@ export async function openControlSocket({
     connectionsCheckingInterval: 1_000,
   };
   const server = createServer(limits, async (request, response) => {
-    const bindings = { client: 'control socket', readCommand: () => readBody(request) };
     try {
-      await sendResponse(await pages(toRequest(request), bindings), response);
+      await sendResponse(await pages(toRequest(request), { readCommand: () => readBody(request) }), response);
     } catch {
       // The client has disconnected; what it requested continues.
       response.destroy();

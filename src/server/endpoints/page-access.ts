@@ -5,6 +5,7 @@ import type { Logger } from 'pino';
 import type { Clock } from '../../model/clock.ts';
 import type { Metrics } from '../../observe/metrics.ts';
 import type { ServeSettings } from '../../config/settings.ts';
+import { createCountToLog } from '../rare-log.ts';
 
 /**
  * `granted`: may see everything. `anonymous`: sent no name and password although they are required. `wrong`: sent wrong
@@ -12,59 +13,37 @@ import type { ServeSettings } from '../../config/settings.ts';
  */
 export type PageAccess = 'granted' | 'anonymous' | 'wrong' | 'busy' | 'other_host';
 
-/** Decides by the headers of a request, and the address of its client, whether the client may see the pages. */
-export type AccessCheck = (headers: Headers, client: string) => Promise<PageAccess>;
+/** Decides by the headers of a request whether its client may see the pages. */
+export type AccessCheck = (headers: Headers) => Promise<PageAccess>;
 
 export interface AccessOptions {
   /** Without `auth`, everybody may see everything. */
   serve: ServeSettings;
   clock: Clock;
-  /** Called for each wrong name or password, with the number in the last minutes. */
-  refused: (lately: number) => void;
+  /** Called for each wrong name or password. */
+  refused: () => void;
 }
 
-/** The response to a wrong password is delayed, twice as long each time, per client and user name and for a minute. */
-const MIN_DELAY_MS = 100;
-const MAX_DELAY_MS = 2_000;
-const FORGET_MS = 60_000;
+/** The response to a wrong password is delayed. */
+const DELAY_MS = 2_000;
 /** Less than the pages that may be in progress, so that guesses keep no one from the page. */
 const MAX_DELAYED = 8;
-const MAX_COUNTED = 1_000;
 
 /** The right password is neither delayed nor refused, whatever else is sent. */
 export function createAccessCheck({ serve, clock, refused }: AccessOptions): AccessCheck {
-  const counted = new Map<string, { count: number; at: number }>();
-  let waiting = 0;
-
-  function countWrong(sender: string): number {
-    const now = clock.monotonic();
-    const { count, at } = counted.get(sender) ?? { count: 0, at: now };
-    const lately = now - at > FORGET_MS ? 1 : count + 1;
-    counted.delete(sender);
-    counted.set(sender, { count: lately, at: now });
-    const [oldest] = counted.keys();
-    if (counted.size > MAX_COUNTED && oldest !== undefined) counted.delete(oldest);
-    return lately;
-  }
-
-  async function refuseWrong(sender: string): Promise<PageAccess> {
-    refused(countWrong(''));
-    const lately = countWrong(sender);
-    if (waiting >= MAX_DELAYED) return 'busy';
-    waiting += 1;
-    await clock.sleep(Math.min(MAX_DELAY_MS, MIN_DELAY_MS * 2 ** (lately - 1))).finally(() => (waiting -= 1));
-    return 'wrong';
-  }
-
+  let delayed = 0;
   const { auth, host, hosts } = serve;
-  return async (headers, client) => {
+  return async (headers) => {
     if (auth === undefined)
       return isTrustedHost(headers.get('host') ?? '', [...hosts, host]) ? 'granted' : 'other_host';
     const header = headers.get('authorization');
     if (header === null) return 'anonymous';
     if (isAuthorized(auth, header)) return 'granted';
-    const [user = ''] = credentialsIn(header).toString().split(':', 1);
-    return refuseWrong(`${client} ${user.slice(0, 64)}`);
+    refused();
+    if (delayed >= MAX_DELAYED) return 'busy';
+    delayed += 1;
+    await clock.sleep(DELAY_MS).finally(() => (delayed -= 1));
+    return 'wrong';
   };
 }
 
@@ -99,10 +78,12 @@ function digest(bytes: Buffer): Buffer {
   return createHash('sha256').update(bytes).digest();
 }
 
-/** Counts and logs wrong names and passwords: the 1st, 2nd, 4th, 8th and so on. */
-export function refusalNote(metrics: Metrics, log: Logger): (lately: number) => void {
-  return (lately) => {
+/** Counts and logs wrong names and passwords. */
+export function refusalNote(metrics: Metrics, log: Logger, clock: Clock): () => void {
+  const countToLog = createCountToLog(clock);
+  return () => {
     metrics.counters.refusals.inc();
-    if (Number.isInteger(Math.log2(lately))) log.warn({ lately }, 'a wrong name or password was sent for the page');
+    const count = countToLog('password');
+    if (count !== null) log.warn({ count }, 'a wrong name or password was sent for the page');
   };
 }

@@ -31,7 +31,6 @@ export interface PagesOptions extends WorkerPagesOptions {
 
 /** What the HTTP server passes along with a request. */
 export interface PageBindings {
-  client: string;
   /** Reads a command; null if it is too long. Only on the control socket, whose clients may see and do everything. */
   readCommand?: () => Promise<string | null>;
 }
@@ -116,7 +115,7 @@ function guardBy(check: AccessCheck) {
 }
 
 async function accessOf(check: AccessCheck, { req, env }: PageContext): Promise<PageAccess> {
-  return env.readCommand !== undefined ? 'granted' : check(req.raw.headers, env.client);
+  return env.readCommand !== undefined ? 'granted' : check(req.raw.headers);
 }
 
 const REFUSALS: Readonly<Record<Exclude<PageAccess, 'granted'>, () => Response>> = {

@@ -47,9 +47,9 @@ export interface DeliveryFailure {
 
 /** The record or the profile causes these errors. Others pass, or a user fixes the cause. */
 const RECORD_CODES: ReadonlySet<string> = new Set(
-  `behind item_other item_missing not_found gone bad_request bad_url forbidden not_supported
-  bad_json bad_text bad_content bad_encoding empty_body error_in_body body_too_large
-  unsupported_charset unsupported_encoding headers_too_large contract_frozen bug`.split(/\s+/),
+  `behind item_missing not_found gone bad_request bad_query_value forbidden unexpected_status
+  bad_json bad_encoding empty_body error_in_body body_too_large
+  unsupported_encoding headers_too_large contract_frozen bug`.split(/\s+/),
 );
 /** Another process may serve the delivery from the same inbox: its stored row must not be deferred. */
 const OTHERS_CODES: ReadonlySet<string> = new Set(['lease_held', 'paused']);

@@ -57,28 +57,24 @@ export interface DrainOptions extends EventRules {
   keepMs: number;
   /** Maximum number of records that are read in parallel. */
   concurrency: number;
-  /** Maximum number of deliveries in memory, 20,000 if absent; the others stay in the inbox. */
-  maxInProgress?: number;
   /** Returns false if another process handles deliveries for these resources. */
   isResponsible?: (resources: readonly string[]) => boolean;
-  /** Interval in which the inbox is read without `wake`; 2 s if absent. */
-  pollMs?: number;
   watcher: DrainWatcher;
 }
 
 /** Two readings of a record in a row, because users edit and then publish; then one per second, however many events come. */
 const READ_PACE = { everyMs: 1_100, burst: 2, cooldownMs: 100 };
 const SCAN_PACE = { everyMs: 5_000, burst: 1, cooldownMs: 5_000 };
-/** Minimum time between two full scans of a resource, which may be long. */
-const FULL_SCAN_INTERVAL_MS = 600_000;
-/** A delivery that waits for a full scan is tried again after this time. */
-const FULL_SCAN_RETRY_MS = 30_000;
+/** A full scan may be long: there is a pause between two of them. */
+const FULL_SCAN_PACE = { everyMs: 0, burst: 1, cooldownMs: 600_000 };
+/** Maximum number of deliveries in memory; the others stay in the inbox. */
 const MAX_IN_PROGRESS = 20_000;
 const STOP_TIMEOUT_MS = 5_000;
 /** Results that come within this time are stored in one transaction. */
 const STORE_PAUSE_MS = 20;
 const STORE_RETRY_MS = 2_000;
-const POLL_MS = 2_000;
+/** The inbox is also read without `wake`: for retries, and for deliveries that another process has received. */
+const POLL_MS = 1_000;
 /** With more deliveries in progress than this, which a full read would fetch again, full reads are rarer. */
 const BUSY_COUNT = 2_000;
 const BUSY_POLL_MS = 30_000;
@@ -107,10 +103,8 @@ export class Drain {
   readonly #skipped = new Map<number, number>();
   readonly #reads: PacedWork<RecordReading>;
   readonly #scans: PacedWork<DrainOutcome>;
-  /** Full scans that run, or ended recently, by resource. */
-  readonly #fullScans = new Map<string, Promise<void>>();
-  /** Epoch milliseconds of the start of the last successful full scan, by resource. */
-  readonly #fullScanBegan = new Map<string, number>();
+  /** For events that report a delete of a record that cannot be fetched: only a full scan shows that it is missing. */
+  readonly #fullScans: PacedWork<DrainOutcome>;
   /** Reads and writes the inbox one after the other, so that no read finds what is being stored. */
   readonly #inboxWork = new PQueue({ concurrency: 1 });
   #unstored: DeliveryUpdate[] = [];
@@ -121,7 +115,7 @@ export class Drain {
 
   constructor(options: DrainOptions) {
     this.#options = options;
-    const { clock, concurrency, refetch, attempts, scan, pollMs = POLL_MS } = options;
+    const { clock, concurrency, refetch, attempts, scan } = options;
     const { signal } = this.#stopping;
     const threw = ({ resource, key }: KeyedWork, error: unknown): void =>
       options.watcher.failed(error, { resource, key });
@@ -135,15 +129,18 @@ export class Drain {
       perform: (work, served) => readRecord(work, served, refetch, attempts),
       done: this.#finishReading,
     });
-    this.#scans = new PacedWork({
-      ...parts,
-      ...SCAN_PACE,
-      concurrencyPerResource: 1,
-      keyOf: () => '',
-      perform: ({ resource }) => scan(resource, 'sync').then(() => 'scanned'),
-      done: this.#done,
-    });
-    void repeatUntilAborted({ clock, everyMs: pollMs, signal }, () => {
+    const scanWith = (command: SyncCommand, pace: typeof SCAN_PACE): PacedWork<DrainOutcome> =>
+      new PacedWork({
+        ...parts,
+        ...pace,
+        concurrencyPerResource: 1,
+        keyOf: () => '',
+        perform: ({ resource }) => scan(resource, command).then(() => 'scanned'),
+        done: this.#done,
+      });
+    this.#scans = scanWith('sync', SCAN_PACE);
+    this.#fullScans = scanWith('backfill', FULL_SCAN_PACE);
+    void repeatUntilAborted({ clock, everyMs: POLL_MS, signal }, () => {
       this.#releaseSkipped(clock.now());
       this.#reads.prune();
       const isBusy = this.#deliveries.size > BUSY_COUNT && clock.monotonic() - this.#lastFullReadAt < BUSY_POLL_MS;
@@ -164,6 +161,7 @@ export class Drain {
   retry(): void {
     this.#reads.retry();
     this.#scans.retry();
+    this.#fullScans.retry();
     this.#releaseSkipped(Infinity);
     this.#requestRead('all');
   }
@@ -176,7 +174,7 @@ export class Drain {
   /** Starts nothing more, and waits a bounded time for what is in progress. */
   async stop(): Promise<void> {
     this.#stopping.abort();
-    const ended = Promise.all([this.#reads.idle(), this.#scans.idle(), ...this.#fullScans.values()]);
+    const ended = Promise.all([this.#reads.idle(), this.#scans.idle(), this.#fullScans.idle()]);
     await waitAtMost(
       this.#options.clock,
       STOP_TIMEOUT_MS,
@@ -213,7 +211,7 @@ export class Drain {
 
   /** Number of further deliveries that fit into memory; skipped ones do not count. */
   #capacity(): number {
-    return (this.#options.maxInProgress ?? MAX_IN_PROGRESS) - this.#deliveries.size + this.#skipped.size;
+    return MAX_IN_PROGRESS - this.#deliveries.size + this.#skipped.size;
   }
 
   #begin(row: DeliveryRow): void {
@@ -244,12 +242,8 @@ export class Drain {
   }
 
   #serve(pending: PendingTarget): void {
-    const { key, isDelete, resource } = pending.target;
-    const fullScanBegan = this.#fullScanBegan.get(resource) ?? -Infinity;
-    if (isDelete && fullScanBegan > pending.delivery.receivedAt) this.#done([pending], 'scanned');
-    else if (key !== null) this.#reads.add(pending);
-    else if (isDelete) this.#waitForFullScan([pending]);
-    else this.#scans.add(pending);
+    if (pending.target.key !== null) this.#reads.add(pending);
+    else this.#scanFor(pending);
   }
 
   readonly #finishReading = (served: readonly PendingTarget[], { outcome, stale }: RecordReading): void => {
@@ -261,39 +255,17 @@ export class Drain {
         outcome,
       );
     }
-    // An incremental scan does not show that a record was deleted.
-    this.#waitForFullScan(served.filter(({ target }) => target.isDelete));
-    const others = served.filter(({ target }) => !target.isDelete);
-    if (outcome === 'unconfirmed') this.#done(others, outcome);
-    else for (const one of others) this.#scans.add(one);
+    const isScanned = ({ target }: PendingTarget): boolean => outcome === 'unreadable' || target.isDelete;
+    for (const one of served.filter(isScanned)) this.#scanFor(one);
+    this.#done(
+      served.filter((one) => !isScanned(one)),
+      outcome,
+    );
   };
 
-  #waitForFullScan(pending: readonly PendingTarget[]): void {
-    const { clock } = this.#options;
-    for (const { target } of pending) this.#requestFullScan(target.resource);
-    this.#failed(pending, {
-      kind: 'passing',
-      code: 'unconfirmed',
-      reason: 'it says that a record is gone, and only a full scan can tell: one is requested [unconfirmed]',
-      until: clock.now() + FULL_SCAN_RETRY_MS,
-    });
-  }
-
-  #requestFullScan(resource: string): void {
-    const { clock, scan, watcher } = this.#options;
-    const { signal } = this.#stopping;
-    const scanFully = async (): Promise<void> => {
-      const began = clock.now();
-      try {
-        await scan(resource, 'backfill');
-        this.#fullScanBegan.set(resource, began);
-      } catch (error) {
-        if (!signal.aborted) watcher.failed(error, { resource, key: '' });
-      }
-      await sleepOrAbort(clock, FULL_SCAN_INTERVAL_MS, signal);
-      this.#fullScans.delete(resource);
-    };
-    if (!this.#fullScans.has(resource)) this.#fullScans.set(resource, scanFully());
+  /** An incremental scan does not show that a record was deleted. */
+  #scanFor(pending: PendingTarget): void {
+    (pending.target.isDelete ? this.#fullScans : this.#scans).add(pending);
   }
 
   readonly #done = (served: readonly PendingTarget[], outcome: DrainOutcome): void => {

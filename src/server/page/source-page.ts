@@ -17,7 +17,7 @@ import {
 } from './markup.ts';
 import { panel, renderInFrame, sectionView, type SectionView } from './page-frame.ts';
 import { resourceTable, runsTable } from './resources.ts';
-import { attentionList, heldDeletes, refusedSection, renderSection, summary } from './source-section.ts';
+import { attentionList, refusedSection, renderSection, summary } from './source-section.ts';
 
 /** Renders the page of a source, or of one of its resources. */
 export function renderSourcePage(
@@ -33,7 +33,7 @@ export function renderSourcePage(
   const path = ['sources', ...trail].map(encodeURIComponent).join('/');
   const view = sectionView(snapshot, path);
   const content = markup`${attentionOn(only, view, resource === null)}
-${resource === null ? renderSection(source, view, heldDeletes(source, view)) : resourceSection(shown, resource, view)}
+${resource === null ? renderSection(source, view, null) : resourceSection(shown, resource, view)}
 ${detailPanels(shown, details, view)}`;
   return renderInFrame(frameOf(only, path, trail), nonce, content);
 }
@@ -41,7 +41,7 @@ ${detailPanels(shown, details, view)}`;
 function resourceSection(shown: SourceStatus, status: ResourceStatus, view: SectionView): Markup {
   const name = shown.source;
   return markup`<section class="source" id="${name}" aria-labelledby="${name}-title"><div class="title"><h2 id="${name}-title">${status.resource}</h2></div>
-${resourceTable(shown, view)}${heldDeletes(shown, view)}</section>`;
+${resourceTable(shown, view)}</section>`;
 }
 
 /** Renders the page of a source whose settings cannot be used. */

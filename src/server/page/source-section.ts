@@ -1,4 +1,4 @@
-// Sections of the pages about one source: what needs attention, facts, held deletes, traffic.
+// Sections of the pages about one source: what needs attention, facts, traffic.
 import {
   countOf,
   countText,
@@ -22,7 +22,7 @@ export function summary({ tone, text }: Headline): Markup {
 /** A source on the overview of a few sources, with its last runs. */
 export function sourceSection(source: SourceStatus, view: SectionView): Markup {
   const runs = markup`<details id="${source.source}-history" open><summary><h3>Last runs</h3></summary>${runTable(source, view)}</details>`;
-  return renderSection(source, view, markup`${heldDeletes(source, view)}${runs}`);
+  return renderSection(source, view, runs);
 }
 
 /** A source with its facts, controls, resources and traffic; `more` follows them. */
@@ -79,8 +79,7 @@ function namesOf(group: FindingGroup, root: string, isNamed: boolean): Markup {
   return markup`${names}${left > 0 && ` and ${countText(left)} more:`}`;
 }
 
-function nameOf({ source, resource }: Attention, root: string, isNamed: boolean): Markup | null {
-  if (source === '') return null;
+function nameOf({ source, resource }: Attention, root: string, isNamed: boolean): Markup {
   // A channel such as `alerts.ops` has no page.
   if (source.includes('.')) return markup`<b>${source}</b>`;
   const name = resource === null ? source : isNamed ? `${source} · ${resource}` : resource;
@@ -97,23 +96,6 @@ function factLine({ base_url, warehouse }: SourceStatus, now: number): Markup {
   const read = read_at === null ? null : markup`<span>read ${timeAs('moment', read_at, now)}</span>`;
   return markup`<p class="facts"><span>${base_url}</span><span>${address}</span>
 ${sizes.length === 0 ? null : markup`<span>${sizes.join(' + ')}</span>`}${warehouse.problem && read}</p>`;
-}
-
-/** Deletes that wait for a decision, with the commands for it. */
-export function heldDeletes({ source, resources }: SourceStatus, { now }: SectionView): Markup | null {
-  const held = resources.filter(({ suspects }) => suspects.held > 0);
-  if (held.length === 0) return null;
-  const rows = held.map(({ resource, rows, suspects: { held, held_since, held_why } }) => {
-    const of = rows === null ? null : ` of ${countText(rows.live)} live rows`;
-    const since = held_since === null ? null : markup`, since ${timeAs('moment', held_since, now)}`;
-    const name = `--source ${source} ${resource}`;
-    return markup`<li><b>${resource}</b>: ${countText(held)}${of}${since}${held_why && markup`<br><span class="hint">${held_why}</span>`}
-<pre><code>content-sync deletes list ${name}
-content-sync deletes confirm ${name}   # they are gone
-content-sync deletes discard ${name}   # they are not</code></pre></li>`;
-  });
-  const total = held.reduce((sum, { suspects }) => sum + suspects.held, 0);
-  return markup`<div class="notes"><details id="${source}-held" open><summary><h4>Held deletes: ${countText(total)}</h4></summary><ul>${rows}</ul></details></div>`;
 }
 
 /** The traffic of a source: the used part of the limit, and webhooks. */

@@ -80,14 +80,12 @@ figcaption .sub{display:block}
 figcaption strong{font-size:22px;line-height:1.3;font-weight:650;letter-spacing:-.01em}
 .empty{color:var(--quiet);max-width:46em}
 div.empty{align-self:start;padding:14px 16px;border:1px dashed var(--line);border-radius:6px}
-.notes{margin-top:18px;border-top:1px solid var(--line)}
 details{padding-top:12px}
-details+details,.notes+details{margin-top:12px;border-top:1px solid var(--line)}
+details+details{margin-top:12px;border-top:1px solid var(--line)}
 summary{cursor:pointer;list-style-position:outside;margin-left:16px}
-summary h3,summary h4{display:inline;margin:0}
+summary h3{display:inline;margin:0}
 summary::marker{color:var(--quiet);font-size:11px}
 details>:not(summary){margin-top:8px}
-details ul{list-style:none}
 pre{margin:6px 0;padding:8px 12px;border-radius:6px;background:var(--soft);overflow-x:auto}
 footer{display:flex;flex-wrap:wrap;justify-content:space-between;gap:6px 20px;margin-top:22px;font-size:12.5px}
 footer nav a{margin-left:14px}

@@ -27,7 +27,7 @@ export function requestHandler(context: ReceiverContext): (request: IncomingMess
   const page = boundedPages(context);
 
   async function answerPage(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const made = await page(toRequest(request), { client: request.socket.remoteAddress ?? '' });
+    const made = await page(toRequest(request), {});
     response.setTimeout(limits.idleMs, () => response.destroy());
     await sendResponse(made, response);
   }

@@ -1,7 +1,6 @@
-// What a receiver is set up with: its sources, its limits, and the log of refused requests.
+// What a receiver is set up with: its sources, its limits, and the notes that it writes to the log.
 import type { WebhookProfile } from '../../config/profile/signature-scheme.ts';
 import type { WebhookSettings } from '../../config/settings.ts';
-import type { Clock } from '../../model/clock.ts';
 
 export interface ReceivedSource {
   name: string;
@@ -56,29 +55,3 @@ export const RECEIVER_LIMITS = {
 };
 
 export type ReceiverLimits = typeof RECEIVER_LIMITS;
-
-const REFUSAL_INTERVAL_MS = 60_000;
-
-/** Refusals for one reason; `count` includes those since the last report. */
-export interface ReportedRefusal {
-  source?: string;
-  reason: string;
-  count: number;
-}
-
-/** Reports a refusal; `source` is null for a request to an unknown source, or to none. */
-export type RefusalLog = (source: string | null, reason: string) => void;
-
-/** Reports each kind of refusal at most once in a minute, however many requests are refused. */
-export function createRefusalLog(report: (refusal: ReportedRefusal) => void, clock: Clock): RefusalLog {
-  const kinds = new Map<string, { count: number; reportAt: number }>();
-  return (source, reason) => {
-    const key = JSON.stringify([source, reason]);
-    const kind = kinds.get(key) ?? { count: 0, reportAt: -Infinity };
-    kinds.set(key, kind);
-    kind.count += 1;
-    if (clock.monotonic() < kind.reportAt) return;
-    report({ ...(source !== null && { source }), reason, count: kind.count });
-    Object.assign(kind, { count: 0, reportAt: clock.monotonic() + REFUSAL_INTERVAL_MS });
-  };
-}

@@ -3,17 +3,12 @@ import pMap from 'p-map';
 import type { Clock } from '../../model/clock.ts';
 import { waitAtMost } from '../../model/waiting.ts';
 import type { Pages } from '../endpoints/pages.ts';
+import { createCountToLog } from '../rare-log.ts';
 import type { ReceivedInbox } from '../source-supervisor.ts';
 import { BodyBudget } from './body.ts';
 import { requestHandler } from './requests.ts';
 import { closeServer, createReceiverServer, listen } from './server.ts';
-import {
-  createRefusalLog,
-  type ReceivedSource,
-  RECEIVER_LIMITS,
-  type ReceiverLimits,
-  type ReceiverNote,
-} from './setup.ts';
+import { type ReceivedSource, RECEIVER_LIMITS, type ReceiverLimits, type ReceiverNote } from './setup.ts';
 import { SourceInbox } from './source-inbox.ts';
 import { type AnswerListener, type WebhookEndpoint, createEndpoint } from './webhook.ts';
 
@@ -68,10 +63,7 @@ export async function startReceiver(options: ReceiverOptions): Promise<Receiver>
     }),
   );
   const inboxes = Array.from(endpoints.values(), ({ inbox }) => inbox);
-  const logRefusal = createRefusalLog(
-    (refusal) => note({ level: 'warn', event: 'delivery_refused', ...refusal }),
-    clock,
-  );
+  const countToLog = createCountToLog(clock);
 
   await using opened = new AsyncDisposableStack();
   opened.defer(async () => void (await Promise.all(inboxes.map((inbox) => inbox.close()))));
@@ -85,7 +77,11 @@ export async function startReceiver(options: ReceiverOptions): Promise<Receiver>
     endpoints,
     answered: options.onAnswer,
     note,
-    deliveryRefused: logRefusal,
+    deliveryRefused: (source, reason) => {
+      const count = countToLog(`${source} ${reason}`);
+      if (count === null) return;
+      note({ level: 'warn', event: 'delivery_refused', ...(source !== null && { source }), reason, count });
+    },
   });
   const server = createReceiverServer(limits, handle);
   const port = await listen(server, serve, setting);

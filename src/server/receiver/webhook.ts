@@ -11,7 +11,7 @@ import { createVerifier, type Verify } from '../signature/create-verifier.ts';
 import type { Delivery, SignatureRefusal } from '../signature/delivery.ts';
 import { type AcceptedRequests, acceptedRequests, type BodyBudget, jsonIn, refusalBeforeBody } from './body.ts';
 import { deliveryMask, withoutFields } from './mask-delivery.ts';
-import type { ReceivedSource, ReceiverLimits, ReceiverNote, RefusalLog } from './setup.ts';
+import type { ReceivedSource, ReceiverLimits, ReceiverNote } from './setup.ts';
 
 /** How deliveries of one source are handled, prepared once. */
 export interface WebhookEndpoint {
@@ -90,7 +90,8 @@ export interface ReceiverContext {
   endpoints: ReadonlyMap<string, { endpoint: WebhookEndpoint }>;
   answered: AnswerListener;
   note: (note: ReceiverNote) => void;
-  deliveryRefused: RefusalLog;
+  /** `source` is null for a request to an unknown source. */
+  deliveryRefused: (source: string | null, reason: RefusalReason) => void;
 }
 
 /** Why an inbox did not store a delivery, by the code of its error. */

@@ -15,8 +15,6 @@ export type StoredSuccess = Pick<
 interface DueInput {
   times: ResourceTimes;
   stored: StoredSuccess | null;
-  /** Monotonic milliseconds since the stored successes; null if this process cannot know. */
-  elapsed: { success: number | null; full: number | null };
   /** Epoch milliseconds, as are all times below. */
   now: number;
   /** When this process started to watch the resource. */
@@ -60,40 +58,26 @@ export function computeDue(input: DueInput): Due {
   };
 }
 
-function fullDueAt({ times, stored, elapsed, now }: DueInput): number {
+function fullDueAt({ times, stored, now }: DueInput): number {
   if (stored === null || stored.walk_mode === 'full') return now;
   // A full scan that could not be verified is not repeated at once.
-  if (stored.unproved_full_at !== null) return nextAfter(times.full, stored.unproved_full_at, null, times.jitter, now);
-  if (stored.last_full_at === null) return now;
-  return nextAfter(times.full, stored.last_full_at, elapsed.full, times.jitter, now);
+  const last = stored.unproved_full_at ?? stored.last_full_at;
+  return last === null ? now : nextAfter(times.full, last, times.jitter, now);
 }
 
-function incrementalDueAt({ times, stored, elapsed, now }: DueInput): number {
-  const unproved = stored?.unproved_at ?? null;
-  if (unproved !== null) return nextAfter(times.incremental, unproved, null, times.jitter, now);
-  return nextAfter(times.incremental, stored?.last_success_at ?? null, elapsed.success, times.jitter, now);
+function incrementalDueAt({ times, stored, now }: DueInput): number {
+  return nextAfter(times.incremental, stored?.unproved_at ?? stored?.last_success_at ?? null, times.jitter, now);
 }
 
 /**
- * Returns the next occurrence after a success, moved by the jitter. If the success is in the future, the clock was set
- * back: then the next run is due after as much real time (`elapsed`) as the schedule has between the success and its next
- * occurrence. If `elapsed` is unknown, a success further ahead than that gap is ignored.
+ * Returns the next occurrence after a success, moved by the jitter. A success in the future means that the clock was set
+ * back. If it is further ahead than one interval of the schedule, the next run is due now, and stores the correct time.
  */
-function nextAfter(
-  occurrences: Occurrences | null,
-  success: string | null,
-  elapsed: number | null,
-  jitter: number,
-  now: number,
-): number {
+function nextAfter(occurrences: Occurrences | null, success: string | null, jitter: number, now: number): number {
   const at = toMs(success);
   if (occurrences === null || at === null) return Infinity;
-  const next = (after: number): number => occurrences(after - jitter) + jitter;
-  const regular = next(at);
-  if (at <= now) return regular;
-  const gap = regular - at;
-  if (elapsed === null) return at - now > gap ? now : regular;
-  return Math.min(regular, next(now - elapsed + gap - 1));
+  const next = occurrences(at - jitter) + jitter;
+  return at - now > next - at ? now : next;
 }
 
 /** After two occurrences without a success, or a first full scan that has not ended in time. */

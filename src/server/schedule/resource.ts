@@ -1,7 +1,6 @@
 // The schedule of one resource: a loop that runs what is due or requested, and waits in between.
 import type { Clock } from '../../model/clock.ts';
 import { SyncError } from '../../model/errors.ts';
-import { timestampMs } from '../../model/timestamp-text.ts';
 import type { RunStatus } from '../../model/vocabulary.ts';
 import { WakeableSleep } from '../../model/waiting.ts';
 import type { SyncCommand } from '../../sync/plan.ts';
@@ -27,7 +26,7 @@ export type ScanCause = { is: 'due'; stored: StoredSuccess | null } | { is: 'ask
 /** The state of one resource; times in epoch milliseconds. */
 export interface ScheduleState {
   resource: string;
-  running: { command: SyncCommand; since: number } | null;
+  running: { command: SyncCommand; since: number; report: Promise<RunReport> } | null;
   failures: number;
   /** When the next run starts, as far as that is known; null for never. */
   nextAt: number | null;
@@ -43,15 +42,9 @@ const DEFERRED_PAUSE_MS = 60_000;
 
 const NOTHING_DUE: Due = { command: null, parkedUntil: null, nextAt: null, overdueAt: null };
 
-/** A request for a scan, by a delivery or a user. */
-interface ScanRequest {
+/** A request for a scan, by a user or a delivery. It gets the report of the next scan, whatever its result. */
+interface ScanRequest extends PromiseWithResolvers<RunReport> {
   command: SyncCommand;
-  /** True for a user's request: it starts at once, and gets the report of the next scan, whatever its result. */
-  isNow: boolean;
-  /** True while the scan in progress serves it. */
-  isServed: boolean;
-  resolve: (report: RunReport) => void;
-  reject: (reason: unknown) => void;
 }
 
 /** Finds what is due for one resource, runs it, pauses, and repeats: a single loop, so one run at a time. */
@@ -62,15 +55,11 @@ export class ResourceSchedule {
   #requests: readonly ScanRequest[] = [];
   #stored: StoredSuccess | null = null;
   #due = NOTHING_DUE;
-  #lastSuccess: SeenTime | null = null;
-  #lastFull: SeenTime | null = null;
   #running: ScheduleState['running'] = null;
   #failures = 0;
   /** Monotonic milliseconds before which nothing starts. */
   #notBefore = -Infinity;
   #isPaused = false;
-  /** Stops the scan in progress. */
-  #scan = new AbortController();
 
   constructor(parts: ScheduleParts) {
     this.#parts = parts;
@@ -86,7 +75,7 @@ export class ResourceSchedule {
       if (command === null) await this.#pause.sleep(this.#pauseMs(), signal);
       else await this.#attempt(command, signal);
     }
-    this.#refuse(signal.reason, ({ isServed }) => !isServed);
+    this.#refuseRequests(signal.reason);
   }
 
   wake(): void {
@@ -94,40 +83,20 @@ export class ResourceSchedule {
   }
 
   /**
-   * Resolves once a scan that started after this call has succeeded, a full one for `backfill`; rejects only when the
-   * schedule is stopped.
-   */
-  async request(command: SyncCommand): Promise<void> {
-    await this.#add(command, { isNow: false, isServed: false });
-  }
-
-  /**
-   * Scans now, whether or not it is due; joins a full scan in progress. Resolves with the report of that one scan, and
+   * Scans now, whether or not it is due, and after the scan in progress. Resolves with the report of that one scan, and
    * rejects with its error, or when the resource is paused or the schedule stopped.
    */
   scanNow(command: SyncCommand): Promise<RunReport> {
-    return this.#add(command, {
-      isNow: true,
-      isServed: command === 'backfill' && this.#running?.command === 'backfill',
-    });
+    const request = { command, ...Promise.withResolvers<RunReport>() };
+    this.#requests = [...this.#requests, request];
+    this.wake();
+    return request.promise;
   }
 
   /** Forgets failures and the wait after them, but not the wait that the service requested. */
   retry(): void {
-    this.#failures = 0;
-    this.#notBefore = -Infinity;
+    this.#forgetFailures();
     this.wake();
-  }
-
-  /** Checks whether the resource is paused; then stops a scan in progress after the current page. */
-  async applyPause(): Promise<void> {
-    const wasPaused = this.#isPaused;
-    this.#isPaused = await this.#parts.isPaused(this.#parts.resource);
-    if (this.#isPaused) {
-      const reason = new SyncError('interrupted', 'the resource was paused', { recovery: 'stop' });
-      this.#scan.abort(reason);
-      this.#refuse(reason, isWaitingUser);
-    } else if (wasPaused) this.retry();
   }
 
   state(): ScheduleState {
@@ -138,73 +107,67 @@ export class ResourceSchedule {
     return { resource, running: this.#running, failures: this.#failures, nextAt: next, overdueAt };
   }
 
-  #add(command: SyncCommand, request: { isNow: boolean; isServed: boolean }): Promise<RunReport> {
-    const { promise, resolve, reject } = Promise.withResolvers<RunReport>();
-    this.#requests = [...this.#requests, { command, ...request, resolve, reject }];
-    this.wake();
-    return promise;
+  #forgetFailures(): void {
+    this.#failures = 0;
+    this.#notBefore = -Infinity;
   }
 
-  #refuse(reason: unknown, isRefused: (request: ScanRequest) => boolean): void {
-    const refused = this.#requests.filter(isRefused);
-    this.#requests = this.#requests.filter((request) => !refused.includes(request));
-    for (const { reject } of refused) reject(reason);
+  #refuseRequests(reason: unknown): void {
+    for (const { reject } of this.#requests) reject(reason);
+    this.#requests = [];
   }
 
   async #nextCommand(): Promise<SyncCommand | null> {
     const { resource, times, clock, checkpoints, isPaused } = this.#parts;
     try {
-      const stored = await checkpoints(resource);
+      const wasPaused = this.#isPaused;
+      this.#stored = await checkpoints(resource);
       this.#isPaused = await isPaused(resource);
-      this.#stored = stored;
-      this.#lastSuccess = seenTime(this.#lastSuccess, stored?.last_success_at ?? null, clock);
-      this.#lastFull = seenTime(this.#lastFull, stored?.last_full_at ?? null, clock);
-      const elapsed = { success: elapsedSince(this.#lastSuccess, clock), full: elapsedSince(this.#lastFull, clock) };
-      this.#due = computeDue({ times, stored, elapsed, now: clock.now(), watchedSince: this.#watchedSince });
+      if (wasPaused && !this.#isPaused) this.#forgetFailures();
+      this.#due = computeDue({ times, stored: this.#stored, now: clock.now(), watchedSince: this.#watchedSince });
     } catch (error) {
       this.#countThrown(error);
-      this.#refuse(error, isWaitingUser);
+      this.#refuseRequests(error);
       return null;
     }
-    if (this.#isPaused) return null;
-    // For a user's request, the run itself reports a wait that the service requested.
-    const mayWait = !this.#requests.some(isWaitingUser);
-    if (mayWait && (this.#due.parkedUntil !== null || clock.monotonic() < this.#notBefore)) return null;
-    const requested = this.#requests.filter(({ isServed }) => !isServed).map(({ command }) => command);
-    // A full scan serves all requests.
-    return requested.includes('backfill') ? 'backfill' : (this.#due.command ?? requested[0] ?? null);
+    if (this.#isPaused) {
+      this.#refuseRequests(new SyncError('interrupted', 'the resource was paused', { recovery: 'stop' }));
+      return null;
+    }
+    const [first] = this.#requests;
+    // A full scan serves all requests. If the service requested a wait, the run of a request reports that.
+    if (first !== undefined) {
+      const isFull = this.#requests.some(({ command }) => command === 'backfill');
+      return isFull ? 'backfill' : (this.#due.command ?? first.command);
+    }
+    const mustWait = this.#due.parkedUntil !== null || clock.monotonic() < this.#notBefore;
+    return mustWait ? null : this.#due.command;
   }
 
   async #attempt(command: SyncCommand, signal: AbortSignal): Promise<void> {
-    for (const request of this.#requests) request.isServed = command === 'backfill' || request.command === 'sync';
-    const isAsked = this.#requests.some(({ isServed, isNow }) => isServed && isNow);
-    this.#running = { command, since: this.#parts.clock.now() };
-    this.#scan = new AbortController();
-    const attempt = await this.#run(command, AbortSignal.any([signal, this.#scan.signal]), isAsked);
+    // Later requests get the next scan: this one may not see what happened after it began.
+    const served = this.#requests.filter((request) => command === 'backfill' || request.command === 'sync');
+    this.#requests = this.#requests.filter((request) => !served.includes(request));
+    const cause: ScanCause = served.length > 0 ? { is: 'asked' } : { is: 'due', stored: this.#stored };
+    const report = this.#run(command, signal, cause);
+    this.#running = { command, since: this.#parts.clock.now(), report };
+    for (const { resolve } of served) resolve(report);
+    await report.catch(() => undefined);
     this.#running = null;
-    // After a failure, only users' requests are answered.
-    const isAnswered = ({ isServed, isNow }: ScanRequest): boolean => isServed && (attempt.isDone || isNow);
-    const { report } = attempt;
-    if (report === null) this.#refuse(attempt.error, isAnswered);
-    else for (const request of this.#requests.filter(isAnswered)) request.resolve(report);
-    this.#requests = this.#requests.filter((request) => !isAnswered(request));
-    for (const request of this.#requests) request.isServed = false;
   }
 
-  async #run(command: SyncCommand, signal: AbortSignal, isAsked: boolean): Promise<ScanAttempt> {
+  async #run(command: SyncCommand, signal: AbortSignal, cause: ScanCause): Promise<RunReport> {
     const { resource, run } = this.#parts;
-    const cause: ScanCause = isAsked ? { is: 'asked' } : { is: 'due', stored: this.#stored };
     try {
       const report = await run(resource, command, signal, cause);
       const part = report.resources.find((each) => each.resource === resource);
-      const end = RUN_ENDS[part?.status ?? report.status];
-      this.#countEnd(end, part?.error?.code ?? null);
-      return { isDone: end === 'done', report };
+      this.#countEnd(RUN_ENDS[part?.status ?? report.status], part?.error?.code ?? null);
+      return report;
     } catch (error) {
       // The scan was stopped before it started.
       if (signal.aborted && error === signal.reason) this.#countEnd('deferred', null);
       else this.#countThrown(error);
-      return { isDone: false, report: null, error };
+      throw error;
     }
   }
 
@@ -226,20 +189,12 @@ export class ResourceSchedule {
 
   #pauseMs(): number {
     const { clock } = this.#parts;
-    const { nextAt, parkedUntil } = this.#due;
+    const { nextAt } = this.#due;
     if (this.#isPaused) return MAX_PAUSE_MS;
-    const areWaiting = this.#requests.some(({ isServed }) => !isServed);
-    const dueAt = areWaiting ? (parkedUntil ?? -Infinity) : (nextAt ?? Infinity);
-    const waitMs = Math.max(dueAt - clock.now(), this.#notBefore - clock.monotonic(), 1);
+    const waitMs = Math.max((nextAt ?? Infinity) - clock.now(), this.#notBefore - clock.monotonic(), 1);
     return Math.min(waitMs, MAX_PAUSE_MS);
   }
 }
-
-function isWaitingUser({ isServed, isNow }: ScanRequest): boolean {
-  return !isServed && isNow;
-}
-
-type ScanAttempt = { isDone: boolean; report: RunReport } | { isDone: false; report: null; error: unknown };
 
 type ScanResult = 'done' | 'failed' | 'deferred';
 
@@ -272,23 +227,4 @@ function failurePauseMs(failures: number, code: string | null): number {
   if (code !== null && CREDENTIAL_CODES.has(code)) return CREDENTIAL_PAUSE_MS;
   if (code !== null && LEASE_CODES.has(code)) return LEASE_PAUSE_MS;
   return Math.min(MINUTE_MS * 2 ** (Math.max(1, failures) - 1), MAX_FAILURE_PAUSE_MS);
-}
-
-/** A stored time, and the same time on the monotonic clock; null if that is not known. */
-interface SeenTime {
-  text: string | null;
-  at: number | null;
-}
-
-/** Records when this process first read a stored time. */
-function seenTime(known: SeenTime | null, text: string | null, clock: Clock): SeenTime {
-  if (known?.text === text) return known;
-  if (known !== null || text === null) return { text, at: clock.monotonic() };
-  // Stored before this process started: its age is known unless the clock was set back since.
-  const ageMs = clock.now() - timestampMs(text);
-  return { text, at: ageMs < 0 ? null : clock.monotonic() - ageMs };
-}
-
-function elapsedSince({ at }: SeenTime, clock: Clock): number | null {
-  return at === null ? null : clock.monotonic() - at;
 }

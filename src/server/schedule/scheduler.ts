@@ -1,5 +1,4 @@
 // The schedules of all resources of one source.
-import { type Logger, schedule as scheduleTask, type ScheduledTask } from 'node-cron';
 import type { ScheduleSettings } from '../../config/settings.ts';
 import { SyncError } from '../../model/errors.ts';
 import type { SyncCommand } from '../../sync/plan.ts';
@@ -14,18 +13,11 @@ export interface SchedulerOptions extends Omit<ScheduleParts, 'resource' | 'time
   schedule: ScheduleSettings;
 }
 
-/** A schedule sleeps until its next time by a timer; after a suspend or a change of the clock, this check wakes it. */
-const EVERY_MINUTE = '* * * * *';
-const nothing = (): void => undefined;
-const SILENT_LOGGER: Logger = { info: nothing, warn: nothing, error: nothing, debug: nothing };
-const CHECK_OPTIONS = { timezone: 'UTC', noOverlap: true, suppressMissedWarning: true, logger: SILENT_LOGGER };
-
 /** Keeps the resources of one source fresh, independently: one that hangs or fails never delays another. */
 export class Scheduler {
   readonly #schedules: ReadonlyMap<string, ResourceSchedule>;
   readonly #stopping = new AbortController();
   #loops: Promise<void>[] = [];
-  #check: ScheduledTask | null = null;
 
   constructor({ source, schedule, resources, ...parts }: SchedulerOptions) {
     const schedules = Object.entries(resources).map(([resource, { incremental }]) => {
@@ -37,46 +29,34 @@ export class Scheduler {
 
   /** Runs what is due from now on. */
   start(): void {
-    this.#check = scheduleTask(EVERY_MINUTE, () => this.#wakeAll(), CHECK_OPTIONS);
     this.#loops = Array.from(this.#schedules.values(), (each) => each.work(this.#stopping.signal));
   }
 
   /** Aborts running scans with `SyncError('interrupted')`, and waits until they have ended. */
   async stop(): Promise<void> {
-    void this.#check?.destroy();
     this.#stopping.abort(new SyncError('interrupted', 'the schedule was stopped', { recovery: 'stop' }));
-    this.#wakeAll();
     await Promise.all(this.#loops);
   }
 
   /**
-   * As `ResourceSchedule.request`. Rejects with `SyncError('interrupted')` when the scheduler stops, and with
+   * As `ResourceSchedule.scanNow`. Rejects with `SyncError('interrupted')` when the scheduler stops, and with
    * `SyncError('unknown_resource')`.
    */
-  readonly requestScan = async (resource: string, command: SyncCommand): Promise<void> =>
-    this.#scheduleOf(resource).request(command);
-
-  /** As `ResourceSchedule.scanNow`. Rejects with `SyncError('unknown_resource')` too. */
-  async scanNow(resource: string, command: SyncCommand): Promise<RunReport> {
-    return this.#scheduleOf(resource).scanNow(command);
-  }
+  readonly scanNow = async (resource: string, command: SyncCommand): Promise<RunReport> =>
+    this.#scheduleOf(resource).scanNow(command);
 
   /** Forgets failures of these resources, and the wait after them. */
   retry(resources: readonly string[]): void {
     for (const resource of resources) this.#schedules.get(resource)?.retry();
   }
 
-  /** Reads which resources are paused; stops scans of those after their current page. */
-  async applyPauses(): Promise<void> {
-    await Promise.all(Array.from(this.#schedules.values(), (each) => each.applyPause()));
+  /** Makes every schedule look again at what is due and paused. */
+  wake(): void {
+    for (const each of this.#schedules.values()) each.wake();
   }
 
   states(): ScheduleState[] {
     return Array.from(this.#schedules.values(), (each) => each.state());
-  }
-
-  #wakeAll(): void {
-    for (const each of this.#schedules.values()) each.wake();
   }
 
   #scheduleOf(resource: string): ResourceSchedule {

@@ -1,38 +1,62 @@
-// Checks of the status: finds the problems that need a user, with severity and remedy, and the headline.
+// Finds the problems that need a user. Each check below is the only place that words its problem and the remedy:
+// the page, /status.json and the alerts show what it returns.
 import type { AlertKind } from '../../config/alerts-schema.ts';
 import { sharedDatabase } from '../../database/databases.ts';
 import { countOf, countText, durationText, formatAge, formatBytes, formatTimeUntil } from '../../observe/figures.ts';
 import { CLOCK_SKEW_MS } from '../../sync/prepare-resource.ts';
-import type { AlertChannelStatus, FilesStatus, ResourceStatus, SourceStatus, StatusSnapshot } from './snapshot.ts';
+import { endedStatus, isOfFiles } from '../../sync/report.ts';
+import type {
+  AlertChannelStatus,
+  FilesStatus,
+  PastRun,
+  ResourceStatus,
+  SourceStatus,
+  StatusSnapshot,
+} from './snapshot.ts';
 
 /** `down`: nothing works. `late`: the copy grows old. `look`: a user should check something. Worst first. */
 const SEVERITIES = ['down', 'late', 'look'] as const;
 export type Severity = (typeof SEVERITIES)[number];
 
-/** What a check finds: a problem that needs a user, and whether `alerts` report it. */
-interface CheckResult {
+/** What a check finds. */
+interface Finding {
   severity: Severity;
   /** The problem, as one sentence without the name of the resource. */
   what: string;
+  /** What the user should do; null if nothing can be done. */
   next: string | null;
-  command: string | null;
-  /** Absent if only the page shows it; so are the members below. */
-  alert?: AlertKind;
+  command?: string;
+  /** The kinds of alerts that report it; none if absent. */
+  alerts?: readonly AlertKind[];
   /** When it began, epoch milliseconds; absent if that is not known. */
   since?: number | null;
+  /** Number of rejected records; 1 if absent. */
   count?: number;
+  /** A message groups problems with the same cause: the name of the check if absent. */
+  cause?: string;
 }
 
-/** A problem, and the source and resource that have it; `source` is empty if it concerns all sources. */
-export type Attention = Omit<CheckResult, 'alert' | 'since' | 'count'> & {
+/** A problem that needs a user, and the source and resource that have it. */
+export interface Attention extends Omit<Finding, 'command'> {
   source: string;
   resource: string | null;
+  command: string | null;
+  cause: string;
+}
+
+type Check<T> = (status: T, now: number, source: SourceStatus) => Finding | readonly Finding[] | null;
+
+/** The headings of the alerts; what a check finds follows them. */
+export const ALERT_TITLES: Readonly<Record<AlertKind, string>> = {
+  failed: 'failed',
+  overdue: 'overdue',
+  partial: 'partial',
+  held_deletes: 'deletes held back',
+  dead_deliveries: 'webhook deliveries given up',
+  rejects: 'rejected records',
+  files: 'files not fetched',
+  schema_change: 'tables changed',
 };
-
-/** The same with the name of the check that found it, for alerts. */
-export type FoundProblem = CheckResult & { source: string; resource: string | null; check: string };
-
-type Check<T> = (status: T, now: number, source: SourceStatus) => CheckResult | readonly CheckResult[] | null;
 
 /** A scan without a new page for this long is stuck, unless the service requested a pause. */
 const STUCK_MS = 15 * 60_000;
@@ -50,22 +74,16 @@ const MIN_FAILED_FILES = 25;
 
 /** All problems that need a user, the worst first. */
 export function attentionOf(snapshot: StatusSnapshot): Attention[] {
-  return findProblems(snapshot).map(({ severity, source, resource, what, next, command }) => {
-    return { severity, source, resource, what, next, command };
-  });
-}
-
-/** The same, with what alerts need. */
-export function findProblems(snapshot: StatusSnapshot): FoundProblem[] {
   const { at } = snapshot;
+  const refused = snapshot.refused.map(({ source, problem }): Attention => {
+    const what = 'It is left out, because its settings cannot be used';
+    const place = { source, resource: null, command: null, cause: 'refused' };
+    return { severity: 'down', what, next: problem.hint, alerts: ['failed'], ...place };
+  });
   const found = snapshot.sources.flatMap((source) => [
     ...runChecks(SOURCE_CHECKS, source, null, at, source),
     ...source.resources.flatMap((status) => runChecks(RESOURCE_CHECKS, status, status.resource, at, source)),
   ]);
-  const refused = snapshot.refused.map(({ source, problem }): FoundProblem => {
-    const what = 'It is left out, because its settings cannot be used';
-    return { ...down(what, problem.hint, null, { alert: 'failed' }), source, resource: null, check: 'refused' };
-  });
   return [...refused, ...(snapshot.alerts ?? []).flatMap(checkChannel), ...found].toSorted(
     (a, b) => SEVERITIES.indexOf(a.severity) - SEVERITIES.indexOf(b.severity),
   );
@@ -77,23 +95,12 @@ function runChecks<T>(
   resource: string | null,
   now: number,
   source: SourceStatus,
-): FoundProblem[] {
-  return checks.flatMap((check) => {
-    const found = [check(status, now, source) ?? []].flat();
-    return found.map((each) => Object.assign({ source: source.source, resource, check: check.name }, each));
-  });
-}
-
-type ForAlerts = Pick<CheckResult, 'alert' | 'since' | 'count'>;
-
-const down = createFinding('down');
-const late = createFinding('late');
-const look = createFinding('look');
-
-function createFinding(severity: Severity) {
-  return (what: string, next: string | null, command: string | null = null, alert: ForAlerts = {}): CheckResult => {
-    return { severity, what, next, command, ...alert };
-  };
+): Attention[] {
+  return checks.flatMap((check) =>
+    [check(status, now, source) ?? []].flat().map((found): Attention => {
+      return { command: null, cause: check.name, ...found, source: source.source, resource };
+    }),
+  );
 }
 
 /** True if a success should have come by now. */
@@ -106,57 +113,64 @@ const SOURCE_CHECKS: readonly Check<SourceStatus>[] = [
     if (stopped === undefined) return null;
     const since = stopped.since === null ? '' : `, which began ${formatAge(stopped.since, now)}`;
     const what = `No files are fetched${since}: ${stopped.message} [${stopped.code}]`;
-    return late(what, stopped.hint ?? 'it resumes by itself', null, { alert: 'files' });
+    return { severity: 'late', what, next: stopped.hint ?? 'it resumes by itself', alerts: ['files'] };
   },
   function unreachable({ warehouse: { problem, read_at } }, now) {
     if (problem === null) return null;
     const since = read_at === null ? '' : `; the figures below are from ${formatAge(read_at, now)}`;
     const what = `The warehouse cannot be read: ${problem.message}${since}`;
-    return down(what, problem.hint, null, problem.code === 'warehouse_opening' ? {} : { alert: 'failed' });
+    const alerts = problem.code === 'warehouse_opening' ? [] : (['failed'] as const);
+    return { severity: 'down', what, next: problem.hint, alerts };
   },
   function inboxUnreadable({ webhooks }) {
     const problem = webhooks?.problem ?? null;
     if (problem === null) return null;
-    return down(`The inbox of webhooks cannot be read: ${problem.message}`, problem.hint, null, { alert: 'failed' });
+    const what = `The inbox of webhooks cannot be read: ${problem.message}`;
+    return { severity: 'down', what, next: problem.hint, alerts: ['failed'] };
   },
   function deadDeliveries({ source, webhooks }) {
     if (webhooks === null || webhooks.dead === 0) return null;
     const what = `${countOf(webhooks.dead, 'webhook delivery', 'webhook deliveries')} could not be processed`;
     const command = `content-sync deliveries list --source ${source}`;
-    return look(what, 'see why, then replay them', command, { alert: 'dead_deliveries' });
+    return { severity: 'look', what, next: 'see why, then replay them', command, alerts: ['dead_deliveries'] };
   },
   function fullInbox({ webhooks }) {
     if (webhooks === null || webhooks.full < NEARLY_FULL) return null;
-    const what = `${countOf(webhooks.waiting, 'webhook delivery waits', 'webhook deliveries wait')}, ${Math.floor(webhooks.full * 100)} % of the maximum; further deliveries will be refused (503)`;
-    return late(what, 'see why they wait; webhook.max_waiting and webhook.max_waiting_size allow more');
+    const waiting = countOf(webhooks.waiting, 'webhook delivery waits', 'webhook deliveries wait');
+    const what = `${waiting}, ${Math.floor(webhooks.full * 100)} % of the maximum; further deliveries will be refused (503)`;
+    const next = 'see why they wait; webhook.max_waiting and webhook.max_waiting_size allow more';
+    return { severity: 'late', what, next };
   },
   function differentBodies({ source, webhooks }) {
     if (webhooks === null || webhooks.different === 0) return null;
     const what = `${countOf(webhooks.different, 'webhook delivery', 'webhook deliveries')} had the id of another one and another body`;
     const next = 'both are processed; ask the sender why its ids repeat';
-    return look(what, next, `content-sync deliveries list --source ${source}`);
+    return { severity: 'look', what, next, command: `content-sync deliveries list --source ${source}` };
   },
   function oldDelivery({ webhooks }, now) {
     const oldest = webhooks?.oldest_at ?? null;
     if (oldest === null || now - oldest < OLD_DELIVERY_MS) return null;
     const waiting = countOf(webhooks?.waiting ?? 0, 'waiting delivery', 'waiting deliveries');
     const next = 'see why they wait and whether the service answers; they are retried automatically';
-    return late(`The oldest of ${waiting} came ${formatAge(oldest, now)}`, next);
+    return { severity: 'late', what: `The oldest of ${waiting} came ${formatAge(oldest, now)}`, next };
   },
   function silentWebhooks({ webhooks, changes: { by_schedule, by_webhook } }) {
     if (webhooks === null || by_schedule < MIN_UNREPORTED_CHANGES || by_schedule < by_webhook) return null;
     const what = `The schedule found ${countOf(by_schedule, 'change')} in the last hour, webhooks reported ${countText(by_webhook)}`;
-    return look(what, `check in the service that its webhooks go to ${webhooks.path} and are not refused`);
+    const next = `check in the service that its webhooks go to ${webhooks.path} and are not refused`;
+    return { severity: 'look', what, next };
   },
   function oftenLimited({ limit: { limited, requests } }) {
     if (limited < MANY_LIMITED.requests || limited < requests * MANY_LIMITED.part) return null;
     const what = `The service refused ${countText(limited)} of ${countOf(requests, 'request')} of the last hour (429)`;
-    return look(what, 'lower rate.share or rate.requests_per_second if others use the same key');
+    const next = 'lower rate.share or rate.requests_per_second if others use the same key';
+    return { severity: 'look', what, next };
   },
   function largeLog({ warehouse: { wal_bytes } }) {
     if (wal_bytes === null || wal_bytes < LARGE_WAL_BYTES) return null;
     const what = `The warehouse's write-ahead log has grown to ${formatBytes(wal_bytes)}`;
-    return look(what, 'a program keeps a read transaction open: end it, and the log shrinks by itself');
+    const next = 'a program keeps a read transaction open: end it, and the log shrinks by itself';
+    return { severity: 'look', what, next };
   },
 ];
 
@@ -180,72 +194,78 @@ const RESOURCE_CHECKS: readonly Check<ResourceStatus>[] = [
         ? 'they are retried automatically; see which'
         : 'the profile does not admit them: see which, and change `files` if they should be copied';
     const command = `content-sync files status --source ${source}`;
-    const alert = files.failed < MIN_FAILED_FILES ? {} : ({ alert: 'files' } as const);
-    return look(`${describeFailedFiles(files)}${more}`, next, command, alert);
+    const alerts = files.failed < MIN_FAILED_FILES ? [] : (['files'] as const);
+    return { severity: 'look', what: `${describeFailedFiles(files)}${more}`, next, command, alerts };
   },
   function overdue(status, now) {
-    const { overdue_at } = status.schedule;
-    if (overdue_at === null || overdue_at > now) return null;
-    const last = status.last_success_at;
+    const { last_success_at: last, schedule } = status;
+    if (schedule.overdue_at === null || !isOverdue(status, now)) return null;
     const success = last === null ? 'there was no success yet' : `the last success was ${formatAge(last, now)}`;
-    const error = lastError(status);
-    const why = error === null ? '' : `; the last run failed: ${error.message} [${error.code}]`;
-    const what = `Overdue for ${durationText((now - overdue_at) / 1_000)}: ${success}${why}`;
-    return late(what, error?.hint ?? null, null, { alert: 'overdue', since: overdue_at });
+    const what = `Overdue for ${durationText((now - schedule.overdue_at) / 1_000)}: ${success}`;
+    return { severity: 'late', what, next: null, alerts: ['overdue'], since: schedule.overdue_at };
   },
   function clockAhead({ last_success_at: last }, now) {
     if (last === null || last - now < CLOCK_SKEW_MS) return null;
     const what = `Its last success is ${durationText((last - now) / 1_000)} in the future: the clock was ahead then, or is behind now`;
-    return look(what, 'check the clock; the next run corrects the times of the copy');
+    return { severity: 'look', what, next: 'check the clock; the next run corrects the times of the copy' };
   },
-  function failed(status, now) {
-    const error = isOverdue(status, now) ? null : lastError(status);
-    return error && late(`The last run failed: ${error.message} [${error.code}]`, error.hint);
+  function failed({ runs }) {
+    const { last, since } = lastEnd(runs);
+    if (last?.status !== 'failed') return null;
+    const { message, code, hint } = last.error ?? { message: 'see the log', code: 'failed', hint: null };
+    const what = `The last run failed: ${message} [${code}]`;
+    return { severity: 'late', what, next: hint, alerts: ['failed'], since, cause: code };
   },
   function paused({ resource, paused }, now, { source }) {
     if (paused === null) return null;
     const what = `Paused ${formatAge(paused.since, now)} by ${paused.by}: it is not synced`;
-    return look(what, 'resume it when it may continue', `content-sync resume --source ${source} ${resource}`);
+    const command = `content-sync resume --source ${source} ${resource}`;
+    return { severity: 'look', what, next: 'resume it when it may continue', command };
   },
   function stuck({ running }, now, { limit }) {
     if (running === null || now - running.last_page_at < STUCK_MS) return null;
     if (limit.paused_until !== null && limit.paused_until > now) return null;
     const what = `The ${running.mode} sync is stuck: its last page came ${formatAge(running.last_page_at, now)}`;
-    return late(what, 'see the log; a restart resumes at the last page');
+    return { severity: 'late', what, next: 'see the log; a restart resumes at the last page' };
   },
   function ownedElsewhere({ owner }, now, { warehouse }) {
     // On a shared database any process may do the work.
     if (owner === null || sharedDatabase(warehouse.address) !== null) return null;
     const what = `Another process (${owner.name}) has been syncing it since ${formatAge(owner.since, now)}`;
-    return look(what, 'this process takes over by itself when that one ends');
+    return { severity: 'look', what, next: 'this process takes over by itself when that one ends' };
   },
   function parked({ parked_until }, now, { source }) {
     if (parked_until === null || parked_until <= now) return null;
     const what = `The service requested a wait; the next request is sent ${formatTimeUntil(parked_until, now)}`;
-    if (parked_until - now <= LONG_WAIT_MS) return look(what, null);
+    if (parked_until - now <= LONG_WAIT_MS) return { severity: 'look', what, next: null };
     const next = 'if that is a mistake, forget it; if the wait is in another unit, set rate_limit in the profile';
-    return late(what, next, `content-sync retry --now --source ${source}`);
+    return { severity: 'late', what, next, command: `content-sync retry --now --source ${source}` };
   },
-  function heldDeletes({ resource, suspects: { held, held_since } }, _now, { source }) {
+  function heldDeletes({ resource, suspects: { held, held_since, held_why }, runs }, _now, { source }) {
     if (held === 0) return null;
-    const what = `${countOf(held, 'delete')} held: too many at once to be accepted; the rows stay live`;
+    const next = 'look at them; then `content-sync deletes confirm` if they are gone, or `discard` if they are not';
     const command = `content-sync deletes list --source ${source} ${resource}`;
-    return look(what, 'look at them, then confirm or discard', command, { alert: 'held_deletes', since: held_since });
+    const alerts: AlertKind[] = isPartialBy(runs, 'held') ? ['held_deletes', 'partial'] : ['held_deletes'];
+    return { severity: 'look', what: describeHeldDeletes(held, held_why), next, command, alerts, since: held_since };
   },
   function warned({ runs }, _now, { files_stopped: stopped }) {
-    const last = runs.find(({ status }) => status !== 'running');
-    const reported = last?.warnings.filter(
+    const { last, since } = lastEnd(runs);
+    const reported = (last?.warnings ?? []).filter(
       ({ code }) => !NOT_REPORTED.has(code) && !(code === 'files_waiting' && stopped !== undefined),
     );
-    return (
-      reported?.map(({ message, hint, accepted }) => look(accepted ? `Accepted: ${message}` : message, hint)) ?? []
-    );
+    return reported.map(({ message, hint, accepted, code }): Finding => {
+      if (accepted) return { severity: 'look', what: `Accepted: ${message}`, next: hint };
+      const alerts = isOfFiles({ code }) ? [] : (['partial'] as const);
+      return { severity: 'look', what: message, next: hint, alerts, since, cause: code };
+    });
   },
-  function rejects({ rejects }) {
+  function rejects({ rejects, runs }) {
     const count = rejects.reduce((sum, reject) => sum + reject.count, 0);
     if (count === 0) return null;
+    const what = `${countOf(count, 'record is', 'records are')} rejected`;
     const next = '_sync_rejects has the reason and the body of each';
-    return look(`${countOf(count, 'record is', 'records are')} rejected`, next, null, { alert: 'rejects', count });
+    const alerts: AlertKind[] = isPartialBy(runs, 'rejected') ? ['rejects', 'partial'] : ['rejects'];
+    return { severity: 'look', what, next, alerts, count };
   },
 ];
 
@@ -260,19 +280,43 @@ function describeFailedFiles({ failed, refused, trouble }: FilesStatus): string 
   return `${what}, such as ${trouble.field} of ${trouble.record_id}: ${trouble.message}${code}`;
 }
 
-/** The error of the last run of a resource; null if it succeeded, or if the resource is being synced again. */
-function lastError({ runs, running }: ResourceStatus) {
-  const last = runs.find(({ status }) => status !== 'running');
-  return running === null && last?.status === 'failed' ? last.error : null;
+/** Such as `1,870 deletes are held: 1,870 of 1,204,118 rows would go; at most 500 may. The rows stay live`. */
+export function describeHeldDeletes(held: number, why: string | null): string {
+  return `${countOf(held, 'delete is', 'deletes are')} held: ${why ?? 'too many at once to be accepted'}; the rows stay live`;
+}
+
+/**
+ * The last run that succeeded or failed, and the start of the first run in a row with its status: deferred and
+ * interrupted runs decide nothing. Warnings about files do not count: `filesMissing` and `filesStopped` report those.
+ */
+function lastEnd(runs: readonly PastRun[]): { last: PastRun | undefined; since: number | null } {
+  const ended = runs.filter(({ status }) => ['ok', 'partial', 'failed'].includes(status)).map(withoutFiles);
+  const [last] = ended;
+  const other = ended.findIndex(({ status }) => status !== last?.status);
+  const first = other === -1 ? ended.at(-1) : ended[other - 1];
+  return { last, since: first?.started_at ?? null };
+}
+
+function withoutFiles(run: PastRun): PastRun {
+  if (run.status === 'failed' || !run.warnings.some(isOfFiles)) return run;
+  const others = run.warnings.filter((warning) => !isOfFiles(warning));
+  return { ...run, status: endedStatus(run, others) };
+}
+
+/** True if the last run is partial because of rejected records or held deletes. */
+function isPartialBy(runs: readonly PastRun[], count: 'rejected' | 'held'): boolean {
+  const { last } = lastEnd(runs);
+  return last?.status === 'partial' && last[count] > 0;
 }
 
 /** Reports an unreachable channel of `alerts`: users who rely on it must be able to see that. */
-function checkChannel({ channel, problem, since }: AlertChannelStatus): FoundProblem[] {
+function checkChannel({ channel, problem, since }: AlertChannelStatus): Attention[] {
   if (problem === null) return [];
   const from = since === null ? '' : ` since ${new Date(since).toISOString().slice(0, 16).replace('T', ' ')} UTC`;
+  const what = `Alerts do not get through${from}: ${problem}`;
   const next = 'they are retried automatically; check address and credential';
-  const found = look(`Alerts do not get through${from}: ${problem}`, next, `content-sync alerts test ${channel}`);
-  return [{ ...found, source: `alerts.${channel}`, resource: null, check: 'channel' }];
+  const command = `content-sync alerts test ${channel}`;
+  return [{ severity: 'look', what, next, command, source: `alerts.${channel}`, resource: null, cause: 'channel' }];
 }
 
 /** The overall state. `quiet`: nothing is wrong, and there is no complete copy yet. */

@@ -147,7 +147,7 @@ export async function readStoredStatus(
     const hasFilter = (source.profile.resources[resource]?.incremental ?? null) !== null;
     const times = resourceTimes({ source: source.name, resource, hasFilter }, source.schedule);
     const stored = checkpoints?.get(resource) ?? null;
-    const due = computeDue({ times, stored, elapsed: { success: null, full: null }, now, watchedSince: now });
+    const due = computeDue({ times, stored, now, watchedSince: now });
     return scheduleStatus(source.schedule, resource, due);
   };
   const parts: StatusParts = {

@@ -25,10 +25,9 @@ interface WorkQueueOptions {
   address: string;
   clock: Clock;
   failed: (error: unknown) => void;
-  /** Between two searches for items whose worker is dead; 3 if absent. */
-  superviseSeconds?: number;
 }
 
+/** Between two searches for items whose worker is dead. */
 const SUPERVISE_SECONDS = 3;
 const MAINTAIN_SECONDS = 300;
 const HOUR_SECONDS = 3_600;
@@ -45,10 +44,6 @@ const FIND = `SELECT id::text AS id, state = 'active' AS "isStarted" FROM ${BOSS
 /** Only recently returned items: if all workers are busy, an older one waits like every other. */
 const RETURNED = `SELECT singleton_key AS key FROM ${BOSS_SCHEMA}.job
   WHERE name = $1 AND singleton_key = ANY($2) AND state = 'retry' AND start_after > now() - interval '15 s'`;
-
-const RECENT_RETRIES = `SELECT id::text AS id, group_id AS source FROM ${BOSS_SCHEMA}.job
-  WHERE name = 'control' AND group_id = ANY($1) AND created_on > now() - interval '30 s'
-    AND data #>> '{request,action}' = 'retry'`;
 
 /** One statement polls for all awaited results. */
 const OUTCOMES_INTERVAL_MS = 1_000;
@@ -119,12 +114,6 @@ export class WorkQueue {
     await this.opened;
     const { rows } = await this.#statements.execute<{ key: string }>(RETURNED, [kind, keys]);
     return rows.map(({ key }) => key);
-  }
-
-  /** The retries of these sources that users have requested lately, carried out or not. */
-  async recentRetries(sources: readonly string[]): Promise<{ id: string; source: string }[]> {
-    await this.opened;
-    return (await this.#statements.execute<{ id: string; source: string }>(RECENT_RETRIES, [sources])).rows;
   }
 
   /** Resolves once the database has answered; rejects with what it throws. */
@@ -205,15 +194,15 @@ function toDb(statements: SharedStatements, timeoutMs: number): Db {
   return { executeSql: (text, values) => statements.run(text, values, timeoutMs) };
 }
 
-async function createBoss(db: Db, { failed, superviseSeconds = SUPERVISE_SECONDS }: WorkQueueOptions): Promise<PgBoss> {
+async function createBoss(db: Db, { failed }: WorkQueueOptions): Promise<PgBoss> {
   const { PgBoss } = await import('pg-boss');
   const boss = new PgBoss({
     db,
     schema: BOSS_SCHEMA,
     // The stored state decides when a sync is due.
     schedule: false,
-    superviseIntervalSeconds: superviseSeconds,
-    monitorIntervalSeconds: superviseSeconds,
+    superviseIntervalSeconds: SUPERVISE_SECONDS,
+    monitorIntervalSeconds: SUPERVISE_SECONDS,
     maintenanceIntervalSeconds: MAINTAIN_SECONDS,
     flowIntervalSeconds: HOUR_SECONDS,
     bamIntervalSeconds: HOUR_SECONDS,

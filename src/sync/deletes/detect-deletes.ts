@@ -69,7 +69,7 @@ export async function detectDeletes(context: RunContext): Promise<string | null>
     table === undefined || unseen === null ? [] : await unseenStatements(context, table, scan, unseen, credential);
   const known = { ...checkpoint, full_credential: credential, walk_credential: null };
   const moved = credential === null ? [] : [saveCheckpoint(own, known)];
-  await warehouse.apply([...candidates, forgetSeen(own, resource), ...moved], owned.lease());
+  await owned.commit([...candidates, forgetSeen(own, resource), ...moved]);
   if (credential !== null) {
     context.progress.warnings.push(credentialWarning(resource, unseen?.missing.length ?? null));
   }

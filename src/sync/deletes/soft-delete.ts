@@ -1,4 +1,9 @@
-// Marks rows as deleted if the evidence suffices and the limits allow it; keeps the others as delete candidates.
+// Marks rows as deleted whose records the service no longer has, if the evidence suffices and the limits allow it.
+//
+// A 404 for a single record proves little: the path of the profile may be wrong, the credential may not be allowed to
+// read single records, or a replica lags behind. So the kind of evidence (`EVIDENCE`) says what is requested first: the
+// listing, because a listed record is not deleted, and another record that must exist under the same path. A row whose
+// delete is not proved stays live, as a delete candidate (`_sync_suspects`) for the next run or an operator.
 import type { CompiledQuery } from 'kysely';
 import type { CheckpointRow, DeleteCandidateRow, TimestampText } from '../../database/own-tables.ts';
 import { readCheckpoint } from '../../database/state/checkpoints.ts';
@@ -24,6 +29,38 @@ import type { ResourceContext } from '../resource-context.ts';
 import { findInListing, type FoundRecord } from '../single-record.ts';
 import { tooManyDeletes } from './detect-deletes.ts';
 
+/** What is requested before the row is deleted. `unlessTooLong`: what happens if the listing is too long to request. */
+interface RequiredRequests {
+  listing: { unlessTooLong: 'delete' | 'wait' } | null;
+  otherRecord: boolean;
+}
+
+const NOTHING: RequiredRequests = { listing: null, otherRecord: false };
+
+/** What shows that a record is deleted. */
+const EVIDENCE = {
+  /** An operator has confirmed the delete, which is then not limited either. */
+  operator: NOTHING,
+  /** The record itself says that it is deleted, or that the profile's filter excludes it. */
+  tombstone: NOTHING,
+  /** As many complete scans as are needed did not list it. */
+  scans: NOTHING,
+  /** One complete scan did not list it, and its own path answers 404 or 410. */
+  scan_and_404: { listing: null, otherRecord: true },
+  /** An event or a feed of deletes names it, and its own path, if there is one, answers 404 or 410. */
+  reported: { listing: { unlessTooLong: 'delete' }, otherRecord: true },
+  /** Only its own path answers 404 or 410: it waits for a complete scan if the listing is too long to request. */
+  only_404: { listing: { unlessTooLong: 'wait' }, otherRecord: true },
+} as const satisfies Record<string, RequiredRequests>;
+
+export type EvidenceKind = keyof typeof EVIDENCE;
+
+export interface DeleteEvidence {
+  kind: EvidenceKind;
+  /** Stored with the candidate if the row stays live. */
+  reason: DeleteCandidateRow['reason'];
+}
+
 export interface DeletedRecord {
   key: string;
   /** When it was requested; local epoch milliseconds. */
@@ -37,21 +74,7 @@ interface RelistedRecord extends FoundRecord {
   key: string;
 }
 
-/**
- * Evidence for a delete. Besides a 404 or 410 for the record itself: `scan`: a complete scan did not list it; `named`: an
- * event or a feed of deletes names it; `none`: nothing else. Without such a response: `tombstone`: the record itself says
- * so; `scans`: enough complete scans did not list it.
- */
-export type EvidenceSource = 'scan' | 'named' | 'tombstone' | 'scans' | 'none';
-
-export interface DeleteEvidence {
-  reason: DeleteCandidateRow['reason'];
-  source: EvidenceSource;
-  /** True if an operator has confirmed the delete: then it is never held. */
-  isReleased: boolean;
-}
-
-/** What became of records that are gone, by key. A key that is in no list has no live row, or one that was written since. */
+/** What became of records, by key. A key that is in no list has no live row, or one that was written since. */
 export interface SoftDeleteOutcome {
   deleted: string[];
   /** Their rows stay live as delete candidates, for an operator or for the end of the next run. */
@@ -60,8 +83,8 @@ export interface SoftDeleteOutcome {
   listed: RelistedRecord[];
   /** Their rows stay live until a complete scan decides. */
   waiting: string[];
-  /** Why the service's response verifies nothing; null if it does. */
-  doubt: string | null;
+  /** Why a 404 of a single record proves nothing here; null if it does, or is not needed. */
+  pathProblem: string | null;
 }
 
 /** Runs `work` with a map in which page loaders note when they last saw one of the keys. */
@@ -81,7 +104,7 @@ export async function watchKeys<T>(
 
 /**
  * Marks the rows of records as deleted that the service no longer has: all of them, or none if they are too many or if
- * the response verifies nothing; then they become delete candidates. `lastSeen` comes from `watchKeys`, begun before the
+ * its responses prove nothing; then they become delete candidates. `lastSeen` comes from `watchKeys`, begun before the
  * records were requested. Throws what fetching a record throws, and `SyncError`.
  */
 export async function softDelete(
@@ -94,27 +117,86 @@ export async function softDelete(
   if (lastSeen === undefined) {
     return watchKeys(owned, gone.map(keyOf), (begun) => softDelete(context, gone, evidence, begun));
   }
-  if (gone.length === 0) return { deleted: [], held: [], listed: [], waiting: [], doubt: null };
-  const { reason, source, isReleased } = evidence;
-  const needsNothing = isReleased || source === 'tombstone' || source === 'scans';
-  const isSure = needsNothing || (profile.item === null && reason !== 'told');
+  if (gone.length === 0) return { deleted: [], held: [], listed: [], waiting: [], pathProblem: null };
+  const { kind, reason } = evidence;
+  const canFetch = profile.item !== null;
+  // Without a path of single records, complete scans have decided. A feed of deletes names records without a scan.
+  const { listing, otherRecord }: RequiredRequests = canFetch || reason === 'told' ? EVIDENCE[kind] : NOTHING;
   const lane = reason === 'event' ? 'refetch' : 'bulk';
-  const found = await compareWithListing(context, gone, isSure ? 'scans' : source, lane);
-  // An operator's decision needs no control request, nor does a resource whose records cannot be fetched individually.
-  const needsControl = !isSure && profile.item !== null && found.gone.length > 0;
-  const doubt = needsControl ? await verifyItemPath(context, found.gone, lane) : null;
+  const compared =
+    listing === null
+      ? { gone, listed: [], waiting: [] }
+      : await compareWithListing(context, gone, listing.unlessTooLong, lane);
+  const needsOther = otherRecord && canFetch && compared.gone.length > 0;
+  const pathProblem = needsOther ? await verifyItemPath(context, compared.gone, lane) : null;
   return owned.runAlone(async () => {
     const checkpoint = await readCheckpoint(warehouse.own, owned.resource);
-    return writeDeletes({ context, evidence, lastSeen, doubt, checkpoint }, found);
+    return writeDeletes({ context, evidence, lastSeen, pathProblem, checkpoint }, compared);
   });
 }
 
-/** One attempt to delete rows, within a commit slot of the resource. */
+/** Records that cannot be fetched individually, sorted by whether they are listed. */
+interface ComparedRecords {
+  gone: readonly DeletedRecord[];
+  listed: RelistedRecord[];
+  waiting: DeletedRecord[];
+}
+
+/** Requests the listing for records that cannot be fetched individually. Throws what keeps the service from responding. */
+async function compareWithListing(
+  context: ResourceContext,
+  records: readonly DeletedRecord[],
+  unlessTooLong: 'delete' | 'wait',
+  lane: Lane,
+): Promise<ComparedRecords> {
+  const live = await readLiveRows(context, records);
+  const [gone, listed, waiting]: [DeletedRecord[], RelistedRecord[], DeletedRecord[]] = [[], [], []];
+  for (const record of records) {
+    const row = live.get(record.key);
+    // Without a live row from before, there is nothing to delete.
+    const found =
+      row === undefined ? null : await findInListing(context, { ...record, ...row, after: record.confirmedAt }, lane);
+    if (found?.is === 'listed') listed.push({ ...found, key: record.key });
+    else if (found?.is === 'unknown' && unlessTooLong === 'wait') waiting.push(record);
+    else gone.push(record);
+  }
+  return { gone, listed, waiting };
+}
+
+/** True for a row that was written after a request. A row with a future time is older: the clock was put back since. */
+export function isWrittenAfter({ syncedAt }: { syncedAt: string }, requestedAt: number, now: number): boolean {
+  return syncedAt > timestampText(requestedAt) && syncedAt <= timestampText(now);
+}
+
+/** The live rows of these records that were not written since, with their time of change as a service may write it. */
+export async function readLiveRows(
+  { warehouse, owned, profile, clock }: ResourceContext,
+  gone: readonly DeletedRecord[],
+): Promise<Map<string, { updated: string | null }>> {
+  const table = owned.shape?.tables[0];
+  if (table === undefined) return new Map();
+  const rows = await warehouse.rows.stored(table, gone.map(keyOf), updatedColumns(table.columns, profile));
+  const live = new Map<string, { updated: string | null }>();
+  for (const { key, confirmedAt } of gone) {
+    const row = rows.get(key);
+    if (row === undefined || row.deletedAt !== null || isWrittenAfter(row, confirmedAt, clock.now())) continue;
+    live.set(key, { updated: toServiceTime(row.updated) });
+  }
+  return live;
+}
+
+function toServiceTime(cell: Cell): string | null {
+  if (typeof cell === 'number') return String(cell);
+  const instant = typeof cell === 'string' ? parseInstant(cell) : null;
+  return instant === null ? null : new Date(instant.epochMs).toISOString().replace('.000', '');
+}
+
+/** One attempt to delete rows, while no other code of this process writes to the resource. */
 interface DeleteAttempt {
   context: ResourceContext;
   evidence: DeleteEvidence;
   lastSeen: ReadonlyMap<string, number>;
-  doubt: string | null;
+  pathProblem: string | null;
   checkpoint: CheckpointRow | null;
 }
 
@@ -122,22 +204,25 @@ async function writeDeletes(
   attempt: DeleteAttempt,
   { gone, listed, waiting }: ComparedRecords,
 ): Promise<SoftDeleteOutcome> {
-  const { context, evidence, doubt } = attempt;
-  const { warehouse, owned } = context;
+  const { context, evidence, pathProblem } = attempt;
+  const { owned, warehouse } = context;
   const table = owned.shape?.tables[0];
-  const found = await sortByRow(attempt, table, gone);
-  await noteUndecided(attempt, found, waiting, listed.map(keyOf));
-  const undecided = { held: found.contested.map(keyOf), waiting: waiting.map(keyOf), listed, doubt };
-  if (found.live.length === 0 || table === undefined) return { ...undecided, deleted: [] };
-
-  const keys = found.live.map(keyOf);
-  const since = found.live.reduce((least, { at }) => (at < least ? at : least), '9');
-  const hold = evidence.isReleased ? null : await findHold(attempt, table, keys.length, since);
-  if (hold !== null) {
-    await warehouse.apply(candidateStatements(attempt, hold, since, keys), owned.lease());
-    return { ...undecided, deleted: [], held: [...undecided.held, ...keys] };
+  const { live, contested, absent } = await sortByRow(attempt, table, gone);
+  const keys = live.map(keyOf);
+  const undecided = { held: contested.map(keyOf), waiting: waiting.map(keyOf), listed, pathProblem };
+  const statements = undecidedStatements(attempt, { contested, absent, waiting, listed: listed.map(keyOf) });
+  let hold: Hold | null = null;
+  if (table !== undefined && live.length > 0) {
+    const [since = ''] = live.map(({ at }) => at).toSorted();
+    hold = evidence.kind === 'operator' ? null : await findHold(attempt, table, keys.length, since);
+    if (hold === null) statements.push(...deleteStatements(attempt, table, live));
+    else {
+      const candidate = { resource: owned.resource, reason: evidence.reason, evidence_at: since, ...hold };
+      statements.push(...noteMissingRecords(warehouse.own, candidate, keys, 0));
+    }
   }
-  await markDeleted(attempt, table, found.live);
+  await owned.commit(statements);
+  if (hold !== null) return { ...undecided, deleted: [], held: [...undecided.held, ...keys] };
   return { ...undecided, deleted: keys };
 }
 
@@ -150,9 +235,9 @@ interface RowToDelete {
 
 interface SortedRecords {
   live: RowToDelete[];
-  /** No row, a deleted one, or one that was written after the service was asked. */
+  /** No row, a deleted one, or one that was written after the request. */
   absent: DeletedRecord[];
-  /** A loader saw them after the service was asked: two responses that contradict each other. */
+  /** A page loader saw them after the request: two responses that contradict each other. */
   contested: DeletedRecord[];
 }
 
@@ -161,19 +246,20 @@ async function sortByRow(
   table: TableShape | undefined,
   gone: readonly DeletedRecord[],
 ): Promise<SortedRecords> {
-  const now = timestampText(clock.now());
+  const now = clock.now();
   const rows =
     table === undefined ? new Map<string, StoredRow>() : await warehouse.rows.stored(table, gone.map(keyOf), []);
   const sorted: SortedRecords = { live: [], absent: [], contested: [] };
   for (const record of gone) {
     const { key, confirmedAt, deletedAt = null } = record;
     const row = rows.get(key);
-    const at = timestampText(confirmedAt);
-    // A row with a future time was written before our clock was put back.
-    const isFuture = row !== undefined && row.syncedAt > now;
-    if (row === undefined || row.deletedAt !== null || (row.syncedAt > at && !isFuture)) sorted.absent.push(record);
+    if (row === undefined || row.deletedAt !== null || isWrittenAfter(row, confirmedAt, now))
+      sorted.absent.push(record);
     else if ((lastSeen.get(key) ?? -Infinity) >= confirmedAt) sorted.contested.push(record);
-    else sorted.live.push({ key, at: isFuture ? row.syncedAt : at, deletedAt });
+    else {
+      const isFuture = row.syncedAt > timestampText(now);
+      sorted.live.push({ key, at: isFuture ? row.syncedAt : timestampText(confirmedAt), deletedAt });
+    }
   }
   return sorted;
 }
@@ -182,32 +268,35 @@ async function sortByRow(
  * Keeps what a later step decides as candidates, and forgets the others. A record without a row stays a candidate while a
  * full scan may still bring a page with it.
  */
-async function noteUndecided(
-  attempt: DeleteAttempt,
-  { absent, contested }: SortedRecords,
-  waiting: readonly DeletedRecord[],
-  listed: readonly string[],
-): Promise<void> {
-  const { context, evidence, checkpoint } = attempt;
+function undecidedStatements(
+  { context, evidence, checkpoint }: DeleteAttempt,
+  records: { absent: DeletedRecord[]; contested: DeletedRecord[]; waiting: DeletedRecord[]; listed: string[] },
+): CompiledQuery[] {
   const { warehouse, owned, clock } = context;
-  const isScanning = !['missing', 'left_out'].includes(evidence.reason) && checkpoint?.walk_mode === 'full';
+  const { reason } = evidence;
+  const isScanning = reason !== 'missing' && reason !== 'left_out' && checkpoint?.walk_mode === 'full';
   // A record that was seen live after it said that it is deleted was restored.
-  const isRestored = evidence.reason === 'stated' || evidence.reason === 'left_out';
-  const kept = [...(isRestored ? [] : contested), ...waiting, ...(isScanning ? absent : [])];
-  const at = timestampText(Math.min(...kept.map(({ confirmedAt }) => confirmedAt), clock.now()));
-  const decided = [...listed, ...(isScanning ? [] : absent.map(keyOf)), ...(isRestored ? contested.map(keyOf) : [])];
-  const statements: CompiledQuery[] = [
+  const isRestored = reason === 'stated' || reason === 'left_out';
+  const kept = [...records.waiting];
+  const decided = [...records.listed];
+  if (isRestored) decided.push(...records.contested.map(keyOf));
+  else kept.push(...records.contested);
+  if (isScanning) kept.push(...records.absent);
+  else decided.push(...records.absent.map(keyOf));
+  const evidence_at = timestampText(Math.min(...kept.map(({ confirmedAt }) => confirmedAt), clock.now()));
+  const candidate = { resource: owned.resource, reason, evidence_at, state: 'open', detail: null } as const;
+  return [
     ...forgetDeleteCandidates(warehouse.own, owned.resource, decided, 'waiting'),
-    ...candidateStatements(attempt, { state: 'open', detail: null }, at, kept.map(keyOf)),
+    ...noteMissingRecords(warehouse.own, candidate, kept.map(keyOf), 0),
   ];
-  if (statements.length > 0) await warehouse.apply(statements, owned.lease());
 }
 
+/** The state in which rows that are not deleted now become candidates; a `held` one needs an operator. */
 type Hold = Pick<CandidateFacts, 'state' | 'detail'>;
 
 /** Returns why rows are not deleted now, or null. `since` is when the first of the records was requested. */
 async function findHold(
-  { context, evidence: { reason }, doubt, checkpoint }: DeleteAttempt,
+  { context, evidence: { reason }, pathProblem, checkpoint }: DeleteAttempt,
   table: TableShape,
   count: number,
   since: TimestampText,
@@ -218,129 +307,40 @@ async function findHold(
   // Another credential may see less than the one that copied the record: its first complete scan decides.
   const knownCredential = checkpoint?.full_credential ?? checkpoint?.walk_credential ?? credential;
   if (knownCredential !== credential) return { state: 'open', detail: null };
-  if (doubt !== null) {
+  if (pathProblem !== null) {
     // A full scan since then may have brought records by which the path can be verified: the end of a run tries again.
     const isScanned = checkpoint?.walk_mode === 'full' || (checkpoint?.last_full_at ?? '') >= since;
-    return { state: reason === 'event' && isScanned ? 'open' : 'held', detail: doubt };
+    return { state: reason === 'event' && isScanned ? 'open' : 'held', detail: pathProblem };
   }
   const detail = await tooManyDeletes(context, table, count);
   return detail === null ? null : { state: 'held', detail };
 }
 
-async function markDeleted(
+function deleteStatements(
   { context, evidence }: DeleteAttempt,
   table: TableShape,
   rows: readonly RowToDelete[],
-): Promise<void> {
+): CompiledQuery[] {
   const { warehouse, owned, profile, clock } = context;
   const { own } = warehouse;
   const { resource } = owned;
   const keys = rows.map(keyOf);
   const children = owned.shape?.tables.slice(1) ?? [];
-  const statements = [...Map.groupBy(rows, ({ at, deletedAt }) => `${at} ${deletedAt}`).values()].flatMap((alike) => {
+  const gone = { resource, history: profile.history, table, children };
+  const statements: CompiledQuery[] = [];
+  for (const alike of Map.groupBy(rows, ({ at, deletedAt }) => `${at} ${deletedAt}`).values()) {
     const { at = '', deletedAt = null } = alike[0] ?? {};
-    return softDeleteStatements(warehouse, {
-      resource,
-      history: profile.history,
-      table,
-      children,
-      keys: alike.map(keyOf),
-      at,
-      deletedAt,
-    });
-  });
-  const noted = evidence.isReleased
-    ? markConfirmed(own, resource, keys, timestampText(clock.now()))
-    : forgetDeleteCandidates(own, resource, keys);
-  if (profile.mask !== null) noted.push(forgetSourceTexts(own, resource));
-  await warehouse.apply([...statements, ...noted], owned.lease());
-}
-
-function candidateStatements(
-  { context: { warehouse, owned }, evidence }: DeleteAttempt,
-  hold: Hold,
-  since: TimestampText,
-  keys: readonly string[],
-): CompiledQuery[] {
-  const candidate = { resource: owned.resource, reason: evidence.reason, evidence_at: since, ...hold };
-  return noteMissingRecords(warehouse.own, candidate, keys, 0);
-}
-
-/** Records that cannot be fetched individually, sorted by whether they are listed. */
-interface ComparedRecords {
-  /** Not listed, or reported as deleted by an event while the listing is too long to request. */
-  gone: DeletedRecord[];
-  listed: RelistedRecord[];
-  /** The listing is too long to request, and nothing else speaks for the delete. */
-  waiting: DeletedRecord[];
-}
-
-/**
- * Requests the listing for records that cannot be fetched individually, because what is listed is not deleted.
- *
- * | alone | the listing                  | named by an event | the row                                       |
- * |-------|------------------------------|-------------------|-----------------------------------------------|
- * | 404   | a complete scan missed it    | either            | deleted                                       |
- * | 404   | requested now: not listed    | either            | deleted                                       |
- * | 404   | requested now: listed        | either            | stays                                         |
- * | 404   | too long to request          | yes               | deleted, if others exist under the same path  |
- * | 404   | too long to request          | no                | stays until a complete scan decides           |
- *
- * `deleted` also needs another record that exists under the same path (`verifyItemPath`), and the limits must allow it.
- * Throws what keeps the service from responding.
- */
-async function compareWithListing(
-  context: ResourceContext,
-  gone: readonly DeletedRecord[],
-  source: EvidenceSource,
-  lane: Lane,
-): Promise<ComparedRecords> {
-  if (source !== 'named' && source !== 'none') return { gone: [...gone], listed: [], waiting: [] };
-  const live = await readLiveRows(context, gone);
-  const compared: ComparedRecords = { gone: [], listed: [], waiting: [] };
-  for (const record of gone) {
-    const row = live.get(record.key);
-    // Without a live row from before, there is nothing to delete.
-    const found =
-      row === undefined ? null : await findInListing(context, { ...record, ...row, after: record.confirmedAt }, lane);
-    if (found?.is === 'listed') compared.listed.push({ ...found, key: record.key });
-    else if (found?.is === 'unknown' && source === 'none') compared.waiting.push(record);
-    else compared.gone.push(record);
+    statements.push(...softDeleteStatements(warehouse, { ...gone, keys: alike.map(keyOf), at, deletedAt }));
   }
-  return compared;
+  if (evidence.kind === 'operator') statements.push(...markConfirmed(own, resource, keys, timestampText(clock.now())));
+  else statements.push(...forgetDeleteCandidates(own, resource, keys));
+  return profile.mask === null ? statements : [...statements, forgetSourceTexts(own, resource)];
 }
-
-/** The live rows of these records that were not written since, with their time of change as a service may write it. */
-export async function readLiveRows(
-  { warehouse, owned, profile, clock }: ResourceContext,
-  gone: readonly DeletedRecord[],
-): Promise<Map<string, { updated: string | null }>> {
-  const table = owned.shape?.tables[0];
-  if (table === undefined) return new Map();
-  const rows = await warehouse.rows.stored(table, gone.map(keyOf), updatedColumns(table.columns, profile));
-  const now = timestampText(clock.now());
-  const live = gone.flatMap(({ key, confirmedAt }): [string, { updated: string | null }][] => {
-    const row = rows.get(key);
-    if (row === undefined || row.deletedAt !== null) return [];
-    const isCurrent = row.syncedAt <= timestampText(confirmedAt) || row.syncedAt > now;
-    return isCurrent ? [[key, { updated: toServiceTime(row.updated) }]] : [];
-  });
-  return new Map(live);
-}
-
-function toServiceTime(cell: Cell): string | null {
-  if (typeof cell === 'number') return String(cell);
-  const instant = typeof cell === 'string' ? parseInstant(cell) : null;
-  return instant === null ? null : new Date(instant.epochMs).toISOString().replace('.000', '');
-}
-
-/** Records that are fetched before the path counts as broken: one of them may be deleted as well. */
-const MAX_CONTROLS = 3;
 
 /**
- * Returns why a 404 verifies nothing, or null if it does: another record must exist under the same path when it is
- * fetched after the last of `gone`. Otherwise `item` of the profile is wrong, or the credential must not read single
- * records. Concurrent callers share one control request. Throws what fetching a record throws.
+ * Returns why a 404 of a single record proves nothing, or null if it does: another record must exist under the same path
+ * when it is fetched after the last of `gone`. Otherwise `item` of the profile is wrong, or the credential must not read
+ * single records. Concurrent callers share one such request. Throws what fetching a record throws.
  */
 async function verifyItemPath(
   context: ResourceContext,
@@ -351,7 +351,7 @@ async function verifyItemPath(
   const since = Math.max(...gone.map(({ confirmedAt }) => confirmedAt));
   if (proof.at >= since) return null;
   if (proof.control !== null && proof.control.since >= since) return proof.control.verdict;
-  const started = { since: clock.now(), verdict: fetchControls(context, new Set(gone.map(keyOf)), lane) };
+  const started = { since: clock.now(), verdict: fetchOtherRecord(context, new Set(gone.map(keyOf)), lane) };
   proof.control = started;
   try {
     return await started.verdict;
@@ -360,16 +360,24 @@ async function verifyItemPath(
   }
 }
 
-async function fetchControls(context: ResourceContext, gone: ReadonlySet<string>, lane: Lane): Promise<string | null> {
+/** Rows among which the other records are chosen. */
+const SAMPLED_ROWS = 8;
+
+async function fetchOtherRecord(
+  context: ResourceContext,
+  gone: ReadonlySet<string>,
+  lane: Lane,
+): Promise<string | null> {
   const { proof, warehouse, owned } = context;
   const table = owned.shape?.tables[0];
-  const keys = table === undefined ? [] : await warehouse.rows.liveSample(table, owned.resource, MAX_CONTROLS + 5);
+  const keys = table === undefined ? [] : await warehouse.rows.liveSample(table, owned.resource, SAMPLED_ROWS);
   const others = keys.filter((key) => !gone.has(key));
   // From both ends and the middle: records that were created together are often deleted together.
-  const controls = new Set(
-    [others.at(0), others.at(-1), others.at(others.length / 2)].filter((key) => key !== undefined),
-  );
-  for (const key of controls) {
+  const chosen = new Set([others.at(0), others.at(-1), others.at(others.length / 2)]);
+  let fetched: string | null = null;
+  for (const key of chosen) {
+    if (key === undefined) continue;
+    fetched ??= key;
     try {
       const reading = await readItem(context, key, lane);
       if (!reading.isThere) continue;
@@ -380,7 +388,6 @@ async function fetchControls(context: ResourceContext, gone: ReadonlySet<string>
       if (!(error instanceof SyncError) || error.recovery !== 'skip') throw error;
     }
   }
-  const [first] = controls;
-  if (first === undefined) return 'there is no other record to try the path of single records with';
-  return `the service says that others are gone too, such as ${first}: check item in the profile and what the credential may read`;
+  if (fetched === null) return 'there is no other record to try the path of single records with';
+  return `the service says that others are gone too, such as ${fetched}: check item in the profile and what the credential may read`;
 }

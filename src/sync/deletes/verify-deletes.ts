@@ -1,4 +1,17 @@
 // Verifies delete candidates at the end of a run: fetches the records individually, or counts complete scans.
+//
+// | candidate                               | the profile has `item`                   | it has none                     |
+// |-----------------------------------------|------------------------------------------|---------------------------------|
+// | an operator has confirmed it            | deleted, unless the record exists        | deleted                         |
+// | the record itself says so (`stated`, `left_out`) | deleted                         | deleted                         |
+// | a feed of deletes names it (`told`)     | deleted if 404 and not listed            | deleted if not listed           |
+// | a complete scan did not list it         | deleted if 404                           | deleted, after two scans if     |
+// |                                         |                                          | records can change their page   |
+// | two complete scans did not list it      | deleted if the answer is no such record  | deleted                         |
+// | an event names it (`event`)             | deleted if 404 and not listed            | deleted after one complete scan |
+// | it is listed in an older state (`older`) | the fetched record is loaded            | two full scans decide           |
+//
+// A record that exists is loaded like any other. What else a 404 needs is in `soft-delete.ts`.
 import pMap, { pMapSkip } from 'p-map';
 import type { ResourceProfile } from '../../config/profile/profile.ts';
 import type { DeleteCandidateRow } from '../../database/own-tables.ts';
@@ -21,33 +34,10 @@ export interface VerifiedDeletes {
   deleted: number;
   /** The first error that kept candidates from being verified; they stay as they are. */
   error: SyncError | null;
-  /** True if there were no candidates in the requested states. */
-  isNone: boolean;
 }
-
-/** Max records fetched individually per run; the rest waits for the next run. */
-const MAX_FETCHES = 2_000;
-/** Records fetched before any is decided: few, so that a response is not old by then. */
-const FETCHES_PER_STEP = 20;
-const MAX_PARALLEL_FETCHES = 4;
-/** After this many errors in one step, the next candidates are not fetched. */
-const MAX_ERRORS = 3;
-/** Rows per transaction: few, so that the listing's response is not old by then. */
-const ROWS_PER_STEP = 100;
-
-/** Page styles in which a record can move from a page still to come to one already read. */
-const DRIFTING: ReadonlySet<string> = new Set(['page', 'offset']);
-/** Complete scans without the record that verify a delete where fetching it individually verifies nothing. */
-const SCANS_WITHOUT_FETCH = 2;
 
 /** Called with the outcome of every record that exists after all. */
 type OnLoaded = (outcome: PageOutcome) => void;
-
-/** A candidate whose record is gone, and the evidence. */
-interface DecidedDelete {
-  gone: DeletedRecord;
-  evidence: DeleteEvidence;
-}
 
 /** Carries out the deletes that an operator has confirmed. Throws `lease_held` if another process owns the resource. */
 export function deleteReleased(source: SourceContext, resource: string, signal: AbortSignal): Promise<VerifiedDeletes> {
@@ -58,91 +48,104 @@ export function deleteReleased(source: SourceContext, resource: string, signal: 
 export async function verifyCandidates(context: RunContext): Promise<void> {
   const { progress } = context;
   const onLoaded: OnLoaded = (outcome) => countRecords(progress, outcome);
-  const verified = await verifyDeletes(context, ['released', 'open'], onLoaded);
-  progress.figures.deleted += verified.deleted;
-  if (!verified.isNone) progress.warnings.push(...(await openCandidateWarnings(context, verified.error)));
+  const { deleted, error } = await verifyDeletes(context, ['released', 'open'], onLoaded);
+  progress.figures.deleted += deleted;
+  progress.warnings.push(...(await openCandidateWarnings(context, error)));
 }
 
-/**
- * Verifies delete candidates. Tombstones and operator-confirmed deletes need no request. Other candidates are fetched
- * individually if the profile has `item`: rows of missing records are marked as deleted, existing records are loaded.
- * Without `item`, complete scans decide. Throws `DeferredError`, the signal's reason and what the warehouse throws, with
- * everything until then in place.
- */
+/** Max records fetched individually per run; the rest waits for the next run. */
+const MAX_FETCHES = 2_000;
+/** Records fetched before any is decided: few, so that a response is not old by then. */
+const FETCHES_PER_STEP = 20;
+/** Rows per transaction: few, so that the listing's response is not old by then. */
+const ROWS_PER_STEP = 100;
+
+/** Throws `DeferredError`, the signal's reason and what the warehouse throws, with everything until then in place. */
 async function verifyDeletes(
   context: ResourceContext,
   states: readonly ('open' | 'released')[],
   onLoaded: OnLoaded,
 ): Promise<VerifiedDeletes> {
   const { warehouse, owned, profile, credential } = context;
-  const candidates = await readDeleteCandidates(warehouse.own, owned.resource, states);
-  const verified: VerifiedDeletes = { deleted: 0, error: null, isNone: candidates.length === 0 };
-  if (verified.isNone) return verified;
+  const verified: VerifiedDeletes = { deleted: 0, error: null };
+  const all = await readDeleteCandidates(warehouse.own, owned.resource, states);
+  if (all.length === 0) return verified;
+  // Another credential may see less than the one of the last full scan.
   const known = (await readCheckpoint(warehouse.own, owned.resource))?.full_credential ?? credential;
-  const allowed = candidates.filter(({ state }) => state === 'released' || known === credential);
-  const isHeld = await holdIfTooMany(context, allowed.filter(isNamedOpen));
-  const rest = isHeld ? allowed.filter((candidate) => !isNamedOpen(candidate)) : allowed;
-  const decided = rest.flatMap((candidate) => {
-    const evidence = evidenceAtHand(candidate, profile);
+  const usable = known === credential ? all : all.filter(({ state }) => state === 'released');
+  const candidates = await withoutTooMany(context, usable);
+
+  const decided = candidates.flatMap((candidate): DecidedDelete[] => {
+    const evidence = decideWithoutFetch(candidate, profile);
     // A row that was written after the evidence stays.
-    return evidence === null ? [] : [{ gone: goneSince(candidate, timestampMs(candidate.evidence_at)), evidence }];
+    return evidence === null ? [] : [{ record: goneSince(candidate, timestampMs(candidate.evidence_at)), evidence }];
   });
   for (const step of inParts(decided, ROWS_PER_STEP)) {
-    const keys = step.map(({ gone }) => gone.key);
-    verified.deleted += await watchKeys(owned, keys, async (lastSeen) => {
-      return (await deleteDecided(context, step, onLoaded, lastSeen)).deleted;
+    const keys = step.map(({ record }) => record.key);
+    await watchKeys(owned, keys, async (lastSeen) => {
+      verified.deleted += (await deleteDecided(context, step, onLoaded, lastSeen)).deleted;
     });
   }
   if (profile.item === null) return verified;
-  const toFetch = rest.filter((candidate) => !hasTombstone(candidate)).slice(0, MAX_FETCHES);
-  for (const part of inParts(toFetch, FETCHES_PER_STEP)) {
-    const step = await fetchAndDelete(context, part, onLoaded);
-    verified.deleted += step.deleted;
-    verified.error ??= step.error;
-    if (step.isHopeless) break;
+
+  const toFetch = candidates.filter((candidate) => !isStatedByRecord(candidate)).slice(0, MAX_FETCHES);
+  for (const step of inParts(toFetch, FETCHES_PER_STEP)) {
+    const { deleted, error, isHopeless } = await fetchAndDelete(context, step, onLoaded);
+    verified.deleted += deleted;
+    verified.error ??= error;
+    if (isHopeless) break;
   }
   return verified;
 }
 
-/** True if the service itself names the record, in the record or in a feed of deletes. */
-function isNamedOpen(candidate: DeleteCandidateRow): boolean {
-  return candidate.state === 'open' && (hasTombstone(candidate) || candidate.reason === 'told');
-}
-
-/** True if the record itself showed that it is deleted, or that `filter` leaves it out. */
-function hasTombstone({ reason }: DeleteCandidateRow): boolean {
+/** True if the record itself showed that it is deleted, or that the profile's `filter` excludes it. */
+function isStatedByRecord({ reason }: DeleteCandidateRow): boolean {
   return reason === 'stated' || reason === 'left_out';
 }
 
-async function holdIfTooMany(context: ResourceContext, named: readonly DeleteCandidateRow[]): Promise<boolean> {
+/** Without the records that the service itself names as deleted, if those are too many: then an operator decides. */
+async function withoutTooMany(
+  context: ResourceContext,
+  candidates: readonly DeleteCandidateRow[],
+): Promise<readonly DeleteCandidateRow[]> {
   const { warehouse, owned } = context;
+  const isNamed = (candidate: DeleteCandidateRow): boolean =>
+    candidate.state === 'open' && (isStatedByRecord(candidate) || candidate.reason === 'told');
+  const ids = candidates.filter(isNamed).map(({ record_id }) => record_id);
   const table = owned.shape?.tables[0];
-  if (named.length === 0 || table === undefined) return false;
-  const ids = named.map(({ record_id }) => record_id);
-  const detail = await tooManyDeletes(context, table, await countLive(context, table, ids));
-  if (detail === null) return false;
-  await warehouse.apply(holdDeletes(warehouse.own, owned.resource, ids, detail), owned.lease());
-  return true;
+  if (ids.length === 0 || table === undefined) return candidates;
+  const tooMany = await tooManyDeletes(context, table, await countLive(context, table, ids));
+  if (tooMany === null) return candidates;
+  await owned.commit(holdDeletes(warehouse.own, owned.resource, ids, tooMany));
+  return candidates.filter((candidate) => !isNamed(candidate));
 }
 
-const BY_TOMBSTONE: DeleteEvidence = { reason: 'stated', source: 'tombstone', isReleased: false };
-const BY_OPERATOR: DeleteEvidence = { reason: 'missing', source: 'scans', isReleased: true };
-const BY_SCANS: DeleteEvidence = { reason: 'missing', source: 'scans', isReleased: false };
-const BY_SCAN_AND_FETCH: DeleteEvidence = { reason: 'missing', source: 'scan', isReleased: false };
-const BY_FEED: DeleteEvidence = { reason: 'told', source: 'named', isReleased: false };
-const BY_FETCH: DeleteEvidence = { reason: 'missing', source: 'none', isReleased: false };
+const BY_OPERATOR: DeleteEvidence = { kind: 'operator', reason: 'missing' };
+const BY_SCANS: DeleteEvidence = { kind: 'scans', reason: 'missing' };
+const BY_FEED: DeleteEvidence = { kind: 'reported', reason: 'told' };
 
-/** The evidence that decides a candidate without fetching it individually; null if none exists. */
-function evidenceAtHand(candidate: DeleteCandidateRow, { item, page }: ResourceProfile): DeleteEvidence | null {
+/** Page styles in which a record can move from a page still to come to one already read. */
+const NUMBERED_STYLES: ReadonlySet<string> = new Set(['page', 'offset']);
+/** Complete scans without the record that verify a delete where fetching it individually verifies nothing. */
+const SCANS_WITHOUT_FETCH = 2;
+
+/** Returns what decides a candidate without fetching it individually; null if nothing does. */
+function decideWithoutFetch(candidate: DeleteCandidateRow, { item, page }: ResourceProfile): DeleteEvidence | null {
   const { reason, state, sweeps } = candidate;
-  const isReleased = state === 'released';
-  if (hasTombstone(candidate)) return { ...BY_TOMBSTONE, reason, isReleased };
+  const isConfirmed = state === 'released';
+  if (isStatedByRecord(candidate)) return { kind: isConfirmed ? 'operator' : 'tombstone', reason };
   if (item !== null || reason === 'older') return null;
-  if (isReleased) return BY_OPERATOR;
+  if (isConfirmed) return BY_OPERATOR;
   if (reason === 'told') return BY_FEED;
   // An event and one scan that agrees with it verify as much as two scans.
-  const needed = reason === 'missing' && DRIFTING.has(page.style) ? SCANS_WITHOUT_FETCH : 1;
+  const needed = reason === 'missing' && NUMBERED_STYLES.has(page.style) ? SCANS_WITHOUT_FETCH : 1;
   return sweeps >= needed ? BY_SCANS : null;
+}
+
+/** A candidate whose record is gone, and the evidence. */
+interface DecidedDelete {
+  record: DeletedRecord;
+  evidence: DeleteEvidence;
 }
 
 function goneSince({ record_id: key, deleted_at: deletedAt }: DeleteCandidateRow, confirmedAt: number): DeletedRecord {
@@ -157,26 +160,22 @@ async function deleteDecided(
   decided: readonly DecidedDelete[],
   onLoaded: OnLoaded,
   lastSeen: ReadonlyMap<string, number>,
-): Promise<{ deleted: number; doubt: string | null }> {
-  const total = { deleted: 0, doubt: null as string | null };
-  const groups = Map.groupBy(decided, ({ evidence }) => Object.values(evidence).join());
-  for (const group of groups.values()) {
+): Promise<{ deleted: number; pathProblem: string | null }> {
+  const total = { deleted: 0, pathProblem: null as string | null };
+  for (const group of Map.groupBy(decided, ({ evidence: { kind, reason } }) => `${kind} ${reason}`).values()) {
     const [first] = group;
     if (first === undefined) continue;
-    const gone = group.map((each) => each.gone);
-    const { deleted, listed, doubt } = await softDelete(context, gone, first.evidence, lastSeen);
+    const records = group.map(({ record }) => record);
+    const { deleted, listed, pathProblem } = await softDelete(context, records, first.evidence, lastSeen);
     for (const record of listed) onLoaded(await loadRecord(context, record.key, record, RETURNED_NOW));
     total.deleted += deleted.length;
-    total.doubt ??= doubt;
+    total.pathProblem ??= pathProblem;
   }
   return total;
 }
 
-/** One candidate, and the service's response when it is fetched individually. */
-interface FetchedCandidate {
-  candidate: DeleteCandidateRow;
-  response: ItemReading | SyncError;
-}
+/** After this many errors in one step, the next candidates are not fetched. */
+const MAX_ERRORS = 3;
 
 async function fetchAndDelete(
   context: ResourceContext,
@@ -187,23 +186,34 @@ async function fetchAndDelete(
   const keys = candidates.map(({ record_id }) => record_id);
   return watchKeys(owned, keys, async (lastSeen) => {
     const { fetched, fatal } = await fetchEach(context, candidates);
+    const decided: DecidedDelete[] = [];
+    const errors: SyncError[] = [];
     for (const { candidate, response } of fetched) {
-      if (response instanceof SyncError || !response.isThere) continue;
-      onLoaded(await loadRecord(context, candidate.record_id, response, RETURNED_NOW));
+      const isError = response instanceof SyncError;
+      if (!isError && response.isThere)
+        onLoaded(await loadRecord(context, candidate.record_id, response, RETURNED_NOW));
+      const decision = isError
+        ? await decideByError(context, candidate, response)
+        : decideByResponse(candidate, response);
+      if (decision !== null) decided.push(decision);
+      else if (isError) errors.push(response);
     }
-    const gone = fetched.flatMap(decideFetched);
-    const missed = await decideFailed(context, fetched);
-    const { deleted, doubt } = await deleteDecided(context, [...gone, ...missed.values()], onLoaded, lastSeen);
+    const { deleted, pathProblem } = await deleteDecided(context, decided, onLoaded, lastSeen);
     // The path of single records is broken, so the responses for other candidates would be misread.
-    if (doubt !== null) await warehouse.apply([holdOpenDeletes(warehouse.own, owned.resource, doubt)], owned.lease());
+    if (pathProblem !== null) await owned.commit([holdOpenDeletes(warehouse.own, owned.resource, pathProblem)]);
     if (fatal !== undefined) throw fatal;
-    const errors = fetched.flatMap((each) =>
-      each.response instanceof SyncError && !missed.has(each) ? [each.response] : [],
-    );
-    const isHopeless = doubt !== null || errors.filter((error) => !isOtherAnswer(error)).length >= MAX_ERRORS;
+    const isHopeless = pathProblem !== null || errors.filter((error) => !isOtherAnswer(error)).length >= MAX_ERRORS;
     return { deleted, error: errors[0] ?? null, isHopeless };
   });
 }
+
+/** One candidate, and the service's response when it is fetched individually. */
+interface FetchedCandidate {
+  candidate: DeleteCandidateRow;
+  response: ItemReading | SyncError;
+}
+
+const MAX_PARALLEL_FETCHES = 4;
 
 /** Returns the responses, and the error that ended the step; both, because earlier responses count. */
 async function fetchEach(
@@ -233,45 +243,38 @@ async function fetchVerified(context: ResourceContext, key: string): Promise<Ite
   return reading;
 }
 
-/** Nothing if the record exists, or the response shows nothing. */
-function decideFetched({ candidate, response }: FetchedCandidate): DecidedDelete[] {
-  if (response instanceof SyncError || response.isThere) return [];
-  const since = goneSince(candidate, response.requestedAt);
-  const gone = { ...since, deletedAt: response.stated?.at ?? candidate.deleted_at };
-  if (candidate.state === 'released') return [{ gone, evidence: BY_OPERATOR }];
-  if (response.stated !== undefined) return [{ gone, evidence: BY_TOMBSTONE }];
+/** Null if the record exists, or the response shows nothing. */
+function decideByResponse(candidate: DeleteCandidateRow, response: ItemReading): DecidedDelete | null {
+  if (response.isThere) return null;
+  const { stated, requestedAt } = response;
+  const record = { ...goneSince(candidate, requestedAt), deletedAt: stated?.at ?? candidate.deleted_at };
+  const { state, reason, sweeps } = candidate;
+  if (state === 'released') return { record, evidence: BY_OPERATOR };
+  if (stated !== undefined) return { record, evidence: { kind: 'tombstone', reason: 'stated' } };
   // It is listed, in an older state.
-  if (candidate.reason === 'older') return [];
-  if (candidate.sweeps > 0) return [{ gone, evidence: BY_SCAN_AND_FETCH }];
-  return [{ gone, evidence: candidate.reason === 'told' ? BY_FEED : BY_FETCH }];
+  if (reason === 'older') return null;
+  if (sweeps > 0) return { record, evidence: { kind: 'scan_and_404', reason: 'missing' } };
+  return { record, evidence: reason === 'told' ? BY_FEED : { kind: 'only_404', reason: 'missing' } };
 }
 
 /**
- * The candidates that are gone although the service did not answer 404 or 410 for them: those that an operator has
- * confirmed, and those that enough complete scans did not list and whose individual fetch returns something else.
+ * For a candidate that is not answered with a 404: it is gone if an operator says so, or if enough complete scans did
+ * not list it and what the service returns is plainly another record, or none.
  */
-async function decideFailed(
+async function decideByError(
   context: ResourceContext,
-  fetched: readonly FetchedCandidate[],
-): Promise<Map<FetchedCandidate, DecidedDelete>> {
-  const decided = new Map<FetchedCandidate, DecidedDelete>();
+  candidate: DeleteCandidateRow,
+  error: SyncError,
+): Promise<DecidedDelete | null> {
+  if (error.code === 'item_unproved') return null;
+  const evidenceAt = timestampMs(candidate.evidence_at);
+  const record = goneSince(candidate, evidenceAt);
+  if (candidate.state === 'released') return { record, evidence: BY_OPERATOR };
+  const isUnlisted = candidate.reason !== 'older' && candidate.sweeps >= SCANS_WITHOUT_FETCH;
+  if (!isUnlisted || !isOtherAnswer(error)) return null;
   // As without `item`: the listing may not show a young row yet.
-  const delayMs = listingDelayMs(context);
-  for (const each of fetched) {
-    const { candidate, response } = each;
-    if (!(response instanceof SyncError) || response.code === 'item_unproved') continue;
-    const evidenceAt = timestampMs(candidate.evidence_at);
-    const gone = goneSince(candidate, evidenceAt);
-    if (candidate.state === 'released') {
-      decided.set(each, { gone, evidence: BY_OPERATOR });
-      continue;
-    }
-    const isUnlisted = candidate.reason !== 'older' && candidate.sweeps >= SCANS_WITHOUT_FETCH;
-    if (!isUnlisted || !isOtherAnswer(response)) continue;
-    const settled = await readLiveRows(context, [goneSince(candidate, evidenceAt - delayMs)]);
-    if (settled.size > 0) decided.set(each, { gone, evidence: BY_SCANS });
-  }
-  return decided;
+  const old = await readLiveRows(context, [goneSince(candidate, evidenceAt - listingDelayMs(context))]);
+  return old.size > 0 ? { record, evidence: BY_SCANS } : null;
 }
 
 /** Reported in every run until an operator has decided the `held` deletes. */
@@ -292,36 +295,43 @@ async function openCandidateWarnings(context: ResourceContext, error: SyncError 
   const { warehouse, owned, scrub } = context;
   const open = await readDeleteCandidates(warehouse.own, owned.resource, ['open']);
   const older = open.filter(({ reason }) => reason === 'older').length;
-  const missed = open.filter(({ reason, sweeps }) => reason !== 'older' && sweeps > 0).length;
+  const unseen = open.filter(({ reason, sweeps }) => reason !== 'older' && sweeps > 0).length;
   const young = open.filter(({ reason, sweeps }) => reason === 'missing' && sweeps === 0).length;
   const warnings: Warning[] = [];
-  const failed = error === null ? '' : `: ${messageOf(error)}`;
-  if (missed + young > 0 || (error !== null && open.length > older)) {
-    const delayMs = listingDelayMs(context);
-    const parts = [
-      ...(missed > 0 ? [`${formatCount(missed, 'row')} that a complete scan did not see`] : []),
-      ...(young > 0 ? [`${formatCount(young, 'row')} not seen and younger than ${durationText(delayMs / 1_000)}`] : []),
-    ];
-    const what = parts.length === 0 ? 'records that an event reported as deleted' : parts.join(', and ');
-    const next =
-      young > missed
-        ? 'the next full scan after that time decides; deletes.settle in the settings is how late a listing may be'
-        : 'the next full scan decides; look at them with: content-sync deletes list';
-    const isOther = error !== null && isOtherAnswer(error);
-    const hint = isOther
-      ? `${next}; to decide sooner, name such responses under \`gone\` in the profile`
-      : (error?.hint ?? next);
-    const fetching = failed === '' ? '' : `: they could not be fetched individually${failed}`;
-    const message = scrub(`still live and not confirmed to be deleted: ${what}${fetching}`);
-    warnings.push({ code: 'deletes_unconfirmed', message, hint: scrub(hint) });
+  if (unseen + young > 0 || (error !== null && open.length > older)) {
+    const { message, hint } = describeUnconfirmed(unseen, young, listingDelayMs(context), error);
+    warnings.push({ code: 'deletes_unconfirmed', message: scrub(message), hint: scrub(hint) });
   }
   if (older > 0) {
+    const failed = error === null ? '' : `: ${messageOf(error)}`;
     const message = scrub(`the listing shows ${formatCount(older, 'record')} in an older state than the row${failed}`);
     const hint =
       'a listing may be late: the individually fetched record decides, or two full scans that show the same state, further apart than the listing may be late (deletes.settle)';
     warnings.push({ code: 'older_listed', message, hint });
   }
   return warnings;
+}
+
+/** `unseen` rows were not seen by a complete scan, `young` ones neither, but they may be too new for the listing. */
+function describeUnconfirmed(
+  unseen: number,
+  young: number,
+  delayMs: number,
+  error: SyncError | null,
+): { message: string; hint: string } {
+  const rows: string[] = [];
+  if (unseen > 0) rows.push(`${formatCount(unseen, 'row')} that a complete scan did not see`);
+  if (young > 0) rows.push(`${formatCount(young, 'row')} not seen and younger than ${durationText(delayMs / 1_000)}`);
+  const what = rows.length === 0 ? 'records that an event reported as deleted' : rows.join(', and ');
+  const why = error === null ? '' : `: they could not be fetched individually: ${messageOf(error)}`;
+  const message = `still live and not confirmed to be deleted: ${what}${why}`;
+  const next =
+    young > unseen
+      ? 'the next full scan after that time decides; deletes.settle in the settings is how late a listing may be'
+      : 'the next full scan decides; look at them with: content-sync deletes list';
+  if (error === null) return { message, hint: next };
+  const sooner = `${next}; to decide sooner, name such responses under \`gone\` in the profile`;
+  return { message, hint: isOtherAnswer(error) ? sooner : (error.hint ?? next) };
 }
 
 function formatCount(count: number, what: string): string {

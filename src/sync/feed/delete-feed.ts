@@ -1,15 +1,13 @@
-// Reads the service's feed of deleted records (`delete_feed`), and stores their rows as delete candidates.
-import { toEpochMs, formatSince, sinceValue } from '../../checks/since.ts';
+import { formatSince, sinceValue, toEpochMs } from '../../checks/since.ts';
 import type { DeleteFeed } from '../../config/profile/delete-fields.ts';
 import { withStoredNames } from '../../config/profile/incremental.ts';
 import { readCheckpoint, readFeed, saveFeed } from '../../database/state/checkpoints.ts';
-import { inParts } from '../../database/state/in-parts.ts';
-import { noteReportedDeletes, readDeleteCandidates } from '../../database/state/suspects.ts';
+import { noteReportedDeletes } from '../../database/state/suspects.ts';
 import { SyncError } from '../../model/errors.ts';
 import type { JsonValue } from '../../model/json.ts';
 import { timeZone } from '../../model/time-zone.ts';
 import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
-import type { Doubt, Page } from '../../pagination/page.ts';
+import type { IncompleteReason, Page } from '../../pagination/page.ts';
 import { scanPages } from '../../pagination/scan-pages.ts';
 import { parseInstant } from '../../rows/columns/cells.ts';
 import { fieldAt } from '../../rows/records/as-record.ts';
@@ -18,6 +16,8 @@ import { pageCut } from '../plan.ts';
 import { isOfRequest } from '../resource-context.ts';
 import type { RunContext } from '../run-progress.ts';
 import { isAboutResource } from './feed-response.ts';
+
+// Reads the service's feed of deleted records (`delete_feed`), and stores their rows as delete candidates.
 
 /** A delete that the feed names; its time as the service wrote it, and in epoch milliseconds. */
 interface NamedDelete {
@@ -32,13 +32,13 @@ const SURELY_LATER_MS = 300_000;
 
 /**
  * Reads the feed of deletes from its stored cursor, and notes the live rows that it names as delete candidates. If it
- * cannot be read to its end, the cursor stays, with a warning. Returns the keys of rows that a full scan has not seen and
- * that the feed should have named. Throws `DeferredError`, the signal's reason and what the warehouse throws.
+ * cannot be read to its end, the cursor stays, with a warning. Throws `DeferredError`, the signal's reason and what the
+ * warehouse throws.
  */
-export async function readDeleteFeed(context: RunContext): Promise<string[]> {
+export async function readDeleteFeed(context: RunContext): Promise<void> {
   const { warehouse, owned, profile, progress, scrub, clock } = context;
   const feed = profile.delete_feed;
-  if (feed === null) return [];
+  if (feed === null) return;
   const { resource } = owned;
   const fingerprint = canonicalHash({ ...withStoredNames(feed), page: feed.page && pageCut(feed.page) });
   const feedKey = { resource, feed: 'deletes', fingerprint } as const;
@@ -60,36 +60,16 @@ export async function readDeleteFeed(context: RunContext): Promise<string[]> {
         error.hint ??
         'until it is, deletes are found by full scans: compare delete_feed in the profile with its answer',
     });
-    return [];
+    return;
   }
   const row = { ...feedKey, cursor: newest, page: null, fresh: null, moved_at: timestampText(clock.now()) };
-  await warehouse.apply([saveFeed(warehouse.own, row)], owned.lease());
-  if (known === null) return [];
-  const open = await readDeleteCandidates(warehouse.own, resource, ['open']);
-  return open.flatMap(({ reason, record_id }) => (reason === 'missing' ? [record_id] : []));
-}
-
-/** Warns of deleted records that the feed did not name; `keys` are those that a full scan has not seen. */
-export async function warnOfFeedGaps(context: RunContext, keys: readonly string[]): Promise<void> {
-  const table = context.owned.shape?.tables[0];
-  if (table === undefined || keys.length === 0) return;
-  let count = 0;
-  for (const part of inParts(keys)) {
-    const rows = await context.warehouse.rows.stored(table, part, []);
-    for (const { deletedAt } of rows.values()) count += deletedAt === null ? 0 : 1;
-  }
-  if (count === 0) return;
-  context.progress.warnings.push({
-    code: 'delete_feed_incomplete',
-    message: `${count} ${count === 1 ? 'record is' : 'records are'} deleted of which the feed of deletes says nothing: a full scan has found it`,
-    hint: 'records that are only no longer listed, such as drafts, may not be named there: scan fully as often as that has to be known; else compare query, filter, id and at of delete_feed with its answer',
-  });
+  await owned.commit([saveFeed(warehouse.own, row)]);
 }
 
 const UNREAD = 'delete_feed_unread';
 
 /** The feed is append-only: what is added meanwhile comes after the newest entry that was read, and is read next time. */
-const HARMLESS: ReadonlySet<Doubt['code']> = new Set(['entered', 'unwatched', 'cached']);
+const HARMLESS: ReadonlySet<IncompleteReason['code']> = new Set(['entered', 'unwatched', 'cached']);
 
 /** Throws `delete_feed_unread` for errors that concern only the feed. */
 async function* deletePages(context: RunContext, feed: DeleteFeed, from: string | null): AsyncGenerator<Page> {
@@ -106,8 +86,10 @@ async function* deletePages(context: RunContext, feed: DeleteFeed, from: string 
     });
     if (done === true) return;
     yield page;
-    const doubt = page.end?.doubts.find(({ code }) => !HARMLESS.has(code) && !(acceptsEnd && code === 'unproved'));
-    if (doubt !== undefined) throw new SyncError(UNREAD, doubt.message, { recovery: 'stop', hint: doubt.hint });
+    const reason = page.end?.incompleteReasons.find(
+      ({ code }) => !HARMLESS.has(code) && !(acceptsEnd && code === 'unproved'),
+    );
+    if (reason !== undefined) throw new SyncError(UNREAD, reason.message, { recovery: 'stop', hint: reason.hint });
   }
 }
 
@@ -160,7 +142,7 @@ async function noteDeletes(context: RunContext, page: Page, named: readonly Name
     return isDoubtful || isCreatedAgain ? [] : [{ key, at: at === null ? null : timestampText(at.epochMs) }];
   });
   const candidate = { resource: owned.resource, reason: 'told', evidence_at: timestampText(page.requestedAt) } as const;
-  if (gone.length > 0) await warehouse.apply(noteReportedDeletes(warehouse.own, candidate, gone), owned.lease());
+  if (gone.length > 0) await owned.commit(noteReportedDeletes(warehouse.own, candidate, gone));
 }
 
 function newestOf(known: string | null, named: readonly NamedDelete[], feed: DeleteFeed, clock: number): string | null {

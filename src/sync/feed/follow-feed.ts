@@ -140,11 +140,11 @@ async function saveSuccess(context: RunContext): Promise<void> {
   const stored = await readCheckpoint(warehouse.own, owned.resource);
   if (stored === null) return;
   const done = { ...stored, last_success_at: timestampText(clock.now()), unproved_at: null, due_at: null };
-  await warehouse.apply([saveCheckpoint(warehouse.own, done)], owned.lease());
+  await owned.commit([saveCheckpoint(warehouse.own, done)]);
 }
 
 async function save({ warehouse, owned }: RunContext, state: FeedRow): Promise<void> {
-  await warehouse.apply([saveFeed(warehouse.own, state)], owned.lease());
+  await owned.commit([saveFeed(warehouse.own, state)]);
 }
 
 function refusedAgain(): SyncError {
@@ -173,8 +173,8 @@ async function loadChanges(
   const toFetch = [...changes.toFetch, ...partial];
   await pMap(toFetch, (key) => fetchAndLoad(context, key), { concurrency: MAX_PARALLEL_FETCHES });
   const gone = await liveAmong(context, changes.gone);
-  const outcome = await loader.load({ records: whole, requestedAt }, async (facts, counted) => {
-    await progress.columns.addPage(context, facts, timestampText(requestedAt));
+  const outcome = await loader.load({ records: whole, requestedAt }, (facts, counted) => {
+    progress.columns.addPage(facts, timestampText(requestedAt));
     return [
       ...fedStatements(context, { ...facts, tombstoned: [...facts.tombstoned, ...gone] }, requestedAt),
       saveFeed(warehouse.own, state),
@@ -232,5 +232,5 @@ async function fetchAndLoad(context: RunContext, key: string): Promise<void> {
   if (named.length === 0) return;
   const reason = reading.stated === undefined ? 'told' : 'stated';
   const candidate = { resource: owned.resource, reason, evidence_at: timestampText(reading.requestedAt) } as const;
-  await warehouse.apply(noteReportedDeletes(warehouse.own, candidate, named), owned.lease());
+  await owned.commit(noteReportedDeletes(warehouse.own, candidate, named));
 }

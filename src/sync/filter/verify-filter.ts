@@ -61,7 +61,7 @@ async function storeDoubt(context: RunContext, question: FilterQuestion | null):
 }
 
 async function save({ warehouse, owned }: RunContext, checkpoint: CheckpointRow): Promise<void> {
-  await warehouse.apply([saveCheckpoint(warehouse.own, checkpoint)], owned.lease());
+  await owned.commit([saveCheckpoint(warehouse.own, checkpoint)]);
 }
 
 /**

@@ -49,19 +49,16 @@ async function eraseStep(context: ResourceContext, requests: readonly ForgetRequ
   const copied = traceTables(traced).filter(({ what }) => what !== 'files');
   const examples = own.updateTable('_sync_columns').set({ example: null }).where('resource', '=', resource);
   const openRejects = own.deleteFrom('_sync_rejects').where('resource', '=', resource);
-  await warehouse.apply(
-    [
-      ...copied.map((table) => sql`DELETE ${fromTraces(traced, table, sql`IN (${sql.join(ids)})`)}`.compile(own)),
-      // `eraseUnnamed` finds the contents that no other record has.
-      ...deleteFilesOf(own, resource, ids),
-      ...rejects.map(({ hash, reason }) => openRejects.where('hash', '=', hash).where('reason', '=', reason).compile()),
-      ...(await erasePositions(context, ids, erase)),
-      ...(await Promise.all(QUOTING_TABLES.map((table) => eraseQuotes(warehouse, table, erase)))).flat(),
-      examples.compile(),
-      ...requests.map((request) => updateErasure(own, request, { erased_at })),
-    ],
-    owned.lease(),
-  );
+  await owned.commit([
+    ...copied.map((table) => sql`DELETE ${fromTraces(traced, table, sql`IN (${sql.join(ids)})`)}`.compile(own)),
+    // `eraseUnnamed` finds the contents that no other record has.
+    ...deleteFilesOf(own, resource, ids),
+    ...rejects.map(({ hash, reason }) => openRejects.where('hash', '=', hash).where('reason', '=', reason).compile()),
+    ...(await erasePositions(context, ids, erase)),
+    ...(await Promise.all(QUOTING_TABLES.map((table) => eraseQuotes(warehouse, table, erase)))).flat(),
+    examples.compile(),
+    ...requests.map((request) => updateErasure(own, request, { erased_at })),
+  ]);
   owned.openRejects = await countOpenRejects(own, resource);
 }
 

@@ -62,8 +62,6 @@ const TOO_MUCH: Readonly<Record<string, TooMuch['tooMuch']>> = {
   timeout: 'slow',
   memory_full: 'memory',
   body_too_large: 'memory',
-  body_too_heavy: 'memory',
-  too_many_values: 'memory',
 };
 
 /**

@@ -123,7 +123,7 @@ export async function replaceRange(
     const open = range.windows.filter(({ start }) => !isHeld(start));
     const isLoss = lossRule(context, page, isWhole && facts.unkeyed === 0);
     const contents = contentsOf(before, facts, { windows: open, reports, isLoss });
-    await context.progress.columns.addPage(context, facts, timestampText(page.requestedAt));
+    context.progress.columns.addPage(facts, timestampText(page.requestedAt));
     const gone = contents.flatMap((one) => one.gone);
     const { resource } = context.owned;
     const saved = [

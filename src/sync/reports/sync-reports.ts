@@ -1,6 +1,6 @@
-// Syncs a resource of reports, whose records are listed by day, week or month (`windows` of the profile).
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { asksForEnd, type ReportWindows } from '../../config/profile/incremental.ts';
+import type { ReportWindows } from '../../config/profile/incremental.ts';
+import { asksForEnd } from '../../config/profile/resource.ts';
 import type { CheckpointRow, WindowRow } from '../../database/own-tables.ts';
 import { saveCheckpoint } from '../../database/state/checkpoints.ts';
 import { inParts } from '../../database/state/in-parts.ts';
@@ -19,38 +19,11 @@ import type { ScanPlan } from '../plan.ts';
 import type { Warning } from '../report.ts';
 import { countPage, type RunContext, withPage } from '../run-progress.ts';
 import { endWarnings, judgeScan } from '../scan/load-pages.ts';
-import {
-  compareTotals,
-  distinctRecords,
-  isShort,
-  newTask,
-  type RangeAnswer,
-  type RangeOptions,
-  RangeQueue,
-  type RangeTask,
-  refuseOutside,
-  type TooMuch,
-} from './read-range.ts';
-import {
-  findExcessiveLosses,
-  type HeldWindows,
-  type RangeResponse,
-  readRowsOfRange,
-  replaceRange,
-  type Reports,
-} from './replace-range.ts';
-import {
-  addDays,
-  type Day,
-  dayReading,
-  dueWindows,
-  endingWith,
-  halvesOf,
-  keptFrom,
-  localDay,
-  type ReportRange,
-  type ReportWindow,
-} from './report-windows.ts';
+import { compareTotals, distinctRecords, isShort, newTask, type RangeAnswer, type RangeOptions, RangeQueue, type RangeTask, refuseOutside, type TooMuch } from './read-range.ts';
+import { findExcessiveLosses, type HeldWindows, type RangeResponse, readRowsOfRange, replaceRange, type Reports } from './replace-range.ts';
+import { addDays, type Day, dayReading, dueWindows, endingWith, halvesOf, keptFrom, localDay, type ReportRange, type ReportWindow } from './report-windows.ts';
+
+// Syncs a resource of reports, whose records are listed by day, week or month (`windows` of the profile).
 
 interface ReportScan {
   reports: Reports;
@@ -90,7 +63,7 @@ export async function syncReports(context: RunContext, plan: ScanPlan, windows: 
     updated: [],
   };
   const checkpoint = checkpointAfter(scan.checkpoint, ended, clock.now());
-  await owned.runAlone(() => warehouse.apply([saveCheckpoint(warehouse.own, checkpoint)], owned.lease()));
+  await owned.runAlone(() => owned.commit([saveCheckpoint(warehouse.own, checkpoint)]));
   const dropped = await dropOldWindows(context, reports);
   const current = windowWarnings([...reports.rows.values()], owned.resource, windows);
   progress.warnings.push(...warnings.values(), ...current, ...dropped);
@@ -217,7 +190,7 @@ async function deferWindow(
   const row = reports.rows.get(from);
   if (row?.is_final !== 1) return [];
   const due = { ...row, is_final: 0 } as const;
-  await owned.runAlone(() => warehouse.apply(saveWindows(warehouse.own, [due]), owned.lease()));
+  await owned.runAlone(() => owned.commit(saveWindows(warehouse.own, [due])));
   reports.rows.set(from, due);
   return [];
 }
@@ -376,7 +349,7 @@ async function dropWindow(context: RunContext, reports: Reports, row: WindowRow)
       ...(table === undefined ? [] : dropStatements(warehouse, { resource: owned.resource, table, children, keys })),
       ...saveWindows(warehouse.own, saved),
     ];
-    await owned.runAlone(() => warehouse.apply(statements, owned.lease()));
+    await owned.runAlone(() => owned.commit(statements));
     await nextTurn();
   }
   reports.rows.set(row.window_start, dropped);

@@ -1,4 +1,3 @@
-// Loads the pages of a listing into tables, one transaction per page with the checkpoint after it; and judges the end.
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { DescendingOrder, isNewestFirst } from '../../checks/filter.ts';
 import { filterQuery, listingScan } from '../../checks/listing-scan.ts';
@@ -11,7 +10,7 @@ import { timestampText } from '../../model/timestamp-text.ts';
 import type { Numbering } from '../../pagination/guards/verify-end.ts';
 import { storePosition } from '../../pagination/page-styles/page-position.ts';
 import { isNumbered } from '../../pagination/page-styles/page-styles.ts';
-import type { Doubt, Page, ScanEnd } from '../../pagination/page.ts';
+import type { IncompleteReason, Page, ScanEnd } from '../../pagination/page.ts';
 import { type ScanOptions, scanPages } from '../../pagination/scan-pages.ts';
 import { scanPartitions } from '../../pagination/scan-partitions.ts';
 import { updatedZone } from '../../rows/columns/updated-time.ts';
@@ -23,6 +22,8 @@ import type { ScanPlan } from '../plan.ts';
 import type { Warning } from '../report.ts';
 import { countPage, type RunContext, withPage } from '../run-progress.ts';
 import { partitionsOf, resumeScan, seenStatements } from './resume-scan.ts';
+
+// Loads the pages of a listing into tables, one transaction per page with the checkpoint after it; and judges the end.
 
 /** One of the scans that `scanUntilComplete` makes. */
 export interface ScanAttempt {
@@ -86,7 +87,7 @@ export async function loadPages(context: RunContext, attempt: ScanAttempt): Prom
     const verdict = ended?.verdict ?? null;
     let next = checkpoint;
     const outcome = await loader.load(page, async (facts, counted) => {
-      await progress.columns.addPage(context, facts, scanStartedAt);
+      progress.columns.addPage(facts, scanStartedAt);
       addPage(attempt.evidence, facts);
       attempt.onPage?.(facts);
       next = checkpointAfterPage(context, checkpoint, page, facts, verdict?.isComplete ?? false);
@@ -121,7 +122,9 @@ export function concludeScan(
   { former, isCatchUp = false }: { former: ScanEnd | null; isCatchUp?: boolean },
 ): EndedScan {
   const isNamed = cursorOfScan(context, page) !== null;
-  const shown = isNamed ? { ...end, doubts: end.doubts.filter(({ code }) => code !== 'unproved') } : end;
+  const shown = isNamed
+    ? { ...end, incompleteReasons: end.incompleteReasons.filter(({ code }) => code !== 'unproved') }
+    : end;
   const verdict = judgeScan(shown, context.profile, former);
   return { end: shown, verdict: isCatchUp ? { ...verdict, isComplete: false } : verdict };
 }
@@ -167,8 +170,8 @@ export interface ScanVerdict {
   isComplete: boolean;
   /** True if records that the scan has not seen become delete candidates. */
   allowsDeletes: boolean;
-  /** The doubts that are left to be reported. */
-  doubts: readonly Doubt[];
+  /** The reasons why the scan may be incomplete that remain to be reported. */
+  incompleteReasons: readonly IncompleteReason[];
   /** True if records that changed meanwhile may be missing, which the filter or the feed lists. */
   needsCatchUp: boolean;
   /** True if it proves nothing because pages came out of a cache. */
@@ -177,12 +180,12 @@ export interface ScanVerdict {
   mayRepeat: boolean;
 }
 
-/** Doubts that come from movement, which may be over when the listing is scanned again. */
-const BY_MOVEMENT: ReadonlySet<Doubt['code']> = new Set(['slipped', 'entered', 'unwatched']);
+/** Reasons that come from movement, which may be over when the listing is scanned again. */
+const BY_MOVEMENT: ReadonlySet<IncompleteReason['code']> = new Set(['slipped', 'entered', 'unwatched']);
 /** Evidence that a record may be on no page that was read, so that its absence says nothing. */
-const FORBIDS_DELETES: ReadonlySet<Doubt['code']> = new Set(['slipped', 'entered', 'fewer']);
+const FORBIDS_DELETES: ReadonlySet<IncompleteReason['code']> = new Set(['slipped', 'entered', 'fewer']);
 
-const WARNING_CODES: Readonly<Record<Doubt['code'], Warning['code']>> = {
+const WARNING_CODES: Readonly<Record<IncompleteReason['code'], Warning['code']>> = {
   unproved: 'end_unproved',
   fewer: 'total_not_reached',
   slipped: 'listing_moved',
@@ -199,13 +202,13 @@ export function judgeScan(
   former: ScanEnd | null,
 ): ScanVerdict {
   const isSame = former !== null && former.keysHash === end.keysHash;
-  const codes = new Set(end.doubts.map(({ code }) => code));
+  const codes = new Set(end.incompleteReasons.map(({ code }) => code));
   // A feed lists what was created while the scan ran.
   const isGrowthFed = feed !== null && end.shortfall?.isGrowth === true;
   // If a repeated scan sees the same, no change has moved the records: their order differs from page to page.
   const isMovement = codes.has('entered') && !codes.has('slipped') && !isSame;
   const isListedLater = isMovement && (incremental !== null || feed !== null);
-  const open = end.doubts.filter(({ code }) => {
+  const open = end.incompleteReasons.filter(({ code }) => {
     if (code === 'unwatched') return !isSame;
     if (code === 'fewer') return !isGrowthFed;
     return code !== 'entered' || !isListedLater;
@@ -220,9 +223,11 @@ export function judgeScan(
     isComplete: !isCached && isRead && (shown.length === 0 || (isAccepted && !isShort)),
     // Rows of a listing that was refused count as listed, so that the others show their deletes.
     allowsDeletes:
-      !isCached && end.doubts.every(({ code }) => !FORBIDS_DELETES.has(code)) && shown.every(() => isAccepted),
+      !isCached &&
+      end.incompleteReasons.every(({ code }) => !FORBIDS_DELETES.has(code)) &&
+      shown.every(() => isAccepted),
     // A missing total says by itself that records are missing, whatever moved.
-    doubts: isShort ? open.filter(({ code }) => !BY_MOVEMENT.has(code)) : open,
+    incompleteReasons: isShort ? open.filter(({ code }) => !BY_MOVEMENT.has(code)) : open,
     needsCatchUp: isListedLater || isGrowthFed,
     isCached,
     mayRepeat: isCached || (hasMoved && !isAccepted) || (isShort && !isSame),
@@ -230,7 +235,11 @@ export function judgeScan(
 }
 
 /** The warnings of a run whose scan ended so. */
-export function endWarnings({ doubts }: ScanVerdict): Warning[] {
-  const all = doubts.map(({ code, message, hint }): Warning => ({ code: WARNING_CODES[code], message, hint }));
+export function endWarnings({ incompleteReasons }: ScanVerdict): Warning[] {
+  const all = incompleteReasons.map(({ code, message, hint }): Warning => ({
+    code: WARNING_CODES[code],
+    message,
+    hint,
+  }));
   return all.filter(({ code }, at) => all.findIndex((each) => each.code === code) === at);
 }

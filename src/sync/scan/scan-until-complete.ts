@@ -1,4 +1,3 @@
-// Scans a listing, and repeats the scan until it has seen every record.
 import { sinceValue, toEpochMs } from '../../checks/since.ts';
 import type { CheckpointRow } from '../../database/own-tables.ts';
 import { NO_SCAN, readCheckpoint, saveCheckpoint } from '../../database/state/checkpoints.ts';
@@ -10,22 +9,18 @@ import { timestampMs } from '../../model/timestamp-text.ts';
 import type { ScanMode } from '../../model/vocabulary.ts';
 import { eachKey, hasKey, KeySet } from '../../pagination/guards/key-set.ts';
 import { longerLifetime } from '../../pagination/guards/page-ages.ts';
-import { isNumberingFault } from '../../pagination/guards/verify-end.ts';
+import { NumberingError } from '../../pagination/guards/verify-end.ts';
 import type { ScanEnd } from '../../pagination/page.ts';
 import { type ItemReading, readItem } from '../../pagination/read-item.ts';
 import { storedZone, updatedColumns, updatedTime, updatedZone } from '../../rows/columns/updated-time.ts';
 import { KEY_FINGERPRINT_BYTES, keyFingerprints } from '../../rows/records/record-key.ts';
 import { unseenRows } from '../deletes/detect-deletes.ts';
-import {
-  catchUpWarning,
-  type FilterEvidence,
-  isAccepted,
-  newEvidence,
-  orderWarning,
-} from '../filter/filter-evidence.ts';
+import { catchUpWarning, type FilterEvidence, isAccepted, newEvidence, orderWarning } from '../filter/filter-evidence.ts';
 import { type ScanPlan, startScan } from '../plan.ts';
 import type { RunContext } from '../run-progress.ts';
 import { endWarnings, type LoadedScan, loadPages, type ScanAttempt, type ScanVerdict } from './load-pages.ts';
+
+// Scans a listing, and repeats the scan until it has seen every record.
 
 /** The result of scanning a resource until it is complete, or until the repetitions are used up. */
 export interface WholeScan extends ScanVerdict {
@@ -100,7 +95,7 @@ const CLOCK_STEP_MS = 1_000;
 export const MAX_FETCHED_ALONE = 100;
 
 /**
- * For a scan that saw fewer records than the service counts, and has no other doubt:
+ * For a scan that saw fewer records than the service counts, and has no other reason to be incomplete:
  * 1. After a full scan with a cursor, loads by the filter the records that changed since the scan began.
  * 2. Fetches individually the records that only an earlier scan saw.
  * 3. Returns the scan as complete if these make up the total and, after a full scan, no other live row exists. Then no
@@ -113,7 +108,7 @@ async function supplyMissing(
   former: readonly ScanEnd[],
 ): Promise<{ checkpoint: CheckpointRow; verdict: ScanVerdict } | null> {
   const missing = end.shortfall?.count ?? 0;
-  const isOnlyShort = verdict.doubts.every(({ code }) => code === 'fewer');
+  const isOnlyShort = verdict.incompleteReasons.every(({ code }) => code === 'fewer');
   if (missing === 0 || !isOnlyShort) return null;
   const added = new KeySet();
   const { cursor, cursor_seen_at: endedAt } = ifComplete;
@@ -128,12 +123,12 @@ async function supplyMissing(
   if (!(await confirmSeenEarlier(context, attempt.plan.mode, { end, added, former }, missing - added.size)))
     return null;
   const checkpoint = { ...ifComplete, walk_credential: null };
-  await context.warehouse.apply([saveCheckpoint(context.warehouse.own, checkpoint)], context.owned.lease());
+  await context.owned.commit([saveCheckpoint(context.warehouse.own, checkpoint)]);
   const concluded = {
     ...verdict,
     isComplete: true,
     allowsDeletes: false,
-    doubts: [],
+    incompleteReasons: [],
     needsCatchUp: false,
     mayRepeat: false,
   };
@@ -250,7 +245,7 @@ async function forgetCursor(
   if (needsCatchUp) progress.warnings.push(catchUpWarning(context, incremental));
   if (isAccepted(profile)) return checkpoint;
   const without = { ...checkpoint, cursor: null, cursor_key: null, cursor_seen_at: null };
-  await warehouse.apply([saveCheckpoint(warehouse.own, without)], owned.lease());
+  await owned.commit([saveCheckpoint(warehouse.own, without)]);
   return without;
 }
 
@@ -282,11 +277,11 @@ async function scanOnce(context: RunContext, attempt: ScanAttempt): Promise<Load
   try {
     return await loadPages(context, attempt);
   } catch (error) {
-    if (isNumberingFault(error)) {
+    if (error instanceof NumberingError) {
       // A resumed scan would see too few records to detect the wrong numbering again.
       const stored = await readCheckpoint(warehouse.own, owned.resource);
       const forgotten = stored === null ? [] : [saveCheckpoint(warehouse.own, { ...stored, ...NO_SCAN })];
-      await warehouse.apply(forgotten, owned.lease());
+      await owned.commit(forgotten);
     }
     if (!(error instanceof SyncError) || error.code !== 'cursor_expired') throw error;
     const { plan } = attempt;

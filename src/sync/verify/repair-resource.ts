@@ -1,4 +1,3 @@
-// `verify --repair`: reads differing records from the service again, and writes or deletes their rows.
 import { sql } from 'kysely';
 import { inParts } from '../../database/state/in-parts.ts';
 import { resolveRejects, restoreDeletes } from '../../database/state/stored-rows.ts';
@@ -21,6 +20,8 @@ import { type ResourceContext, type SourceContext, withResource } from '../resou
 import type { DifferenceKind } from './report.ts';
 import { readFromListing, toRunContext } from './service-listing.ts';
 import type { Verification } from './verify-resource.ts';
+
+// `verify --repair`: reads differing records from the service again, and writes or deletes their rows.
 
 export interface Repaired {
   /** Records read from the service again and written as further versions. */
@@ -62,7 +63,7 @@ export function repairResource(
     const again = await readAgain(context, toRead);
     await repairVersions(context, ofHistory, again.records);
     const restored = await restoreRecords(context, [...again.records.values()], readAt);
-    const evidence = { reason: 'missing', source: 'scan', isReleased: false } as const;
+    const evidence = { kind: 'scan_and_404', reason: 'missing' } as const;
     const gone = again.gone.map((key) => ({ key, confirmedAt: readAt }));
     const { deleted, held, waiting, listed } = await softDelete(context, gone, evidence);
     return {
@@ -88,7 +89,7 @@ async function deleteOrphans({ warehouse, owned }: ResourceContext, keys: readon
       ),
     ),
   );
-  await owned.runAlone(() => warehouse.apply(statements, owned.lease()));
+  await owned.runAlone(() => owned.commit(statements));
   return keys.filter((key) => !existing.has(key)).length;
 }
 
@@ -116,7 +117,7 @@ async function isThereAlone(context: ResourceContext, key: string): Promise<bool
   } catch (error) {
     if (!(error instanceof SyncError) || error.recovery === 'retry' || error.code === 'interrupted') throw error;
     // A response that is plainly another record, or none, confirms that the record is gone.
-    return error.code !== 'item_other' && error.code !== 'item_missing';
+    return error.code !== 'item_missing';
   }
 }
 
@@ -143,7 +144,7 @@ async function repairVersions(
         return update.where('id', '=', id).where('version', '=', version).compile();
       });
     });
-    if (statements.length > 0) await owned.runAlone(() => warehouse.apply(statements, owned.lease()));
+    await owned.runAlone(() => owned.commit(statements));
   }
 }
 

@@ -1,6 +1,6 @@
-// Reads the whole listing of a resource for `verify`, without writing and without a lease.
 import { setImmediate as yieldToEvents } from 'node:timers/promises';
-import { asksForEnd, type ReportWindows } from '../../config/profile/incremental.ts';
+import type { ReportWindows } from '../../config/profile/incremental.ts';
+import { asksForEnd } from '../../config/profile/resource.ts';
 import type { WindowRow } from '../../database/own-tables.ts';
 import { freshCheckpoint } from '../../database/state/checkpoints.ts';
 import type { Forgotten } from '../../database/state/forgotten.ts';
@@ -10,7 +10,7 @@ import { newMeter } from '../../http/client.ts';
 import { dropForgotten, type KeyedRecord, keyRecords } from '../../load/key-records.ts';
 import type { SourceRecord } from '../../model/json.ts';
 import type { ResourceShape } from '../../model/table.ts';
-import type { Doubt, Page, ScanEnd } from '../../pagination/page.ts';
+import type { IncompleteReason, Page, ScanEnd } from '../../pagination/page.ts';
 import { tombstoneOf } from '../../rows/columns/updated-time.ts';
 import { fingerprintOf, startScan } from '../plan.ts';
 import { compareTotals, isShort, readRange } from '../reports/read-range.ts';
@@ -22,10 +22,12 @@ import { concludeScan, pagesOf } from '../scan/load-pages.ts';
 import { waitFor } from '../scan/scan-until-complete.ts';
 import type { Findings } from './report.ts';
 
+// Reads the whole listing of a resource for `verify`, without writing and without a lease.
+
 /** A listing that moves while it is read is scanned this many times. */
 const MAX_SCANS = 3;
-/** These doubts are settled if the scans together have seen as many distinct records as the total says. */
-const SETTLED_BY_COUNT: ReadonlySet<Doubt['code']> = new Set(['fewer', 'slipped', 'entered', 'unwatched']);
+/** These reasons no longer count if the scans together have seen as many distinct records as the total says. */
+const SETTLED_BY_COUNT: ReadonlySet<IncompleteReason['code']> = new Set(['fewer', 'slipped', 'entered', 'unwatched']);
 
 /** What the scans of a listing have shown; `T` is what the caller keeps of a record. */
 export interface Listing<T> {
@@ -57,7 +59,13 @@ export async function readListing<T>(
   for (let scans = 1; ; scans += 1) {
     let withoutKey = 0;
     // Nothing is listed if no window of a report is final: then nothing is missing either.
-    const scan = { doubts: [] as Doubt[], isComplete: true, showsExtraRows: true, mayRepeat: false, isCached: false };
+    const scan = {
+      reasons: [] as IncompleteReason[],
+      isComplete: true,
+      showsExtraRows: true,
+      mayRepeat: false,
+      isCached: false,
+    };
     let end: ScanEnd | null = null;
     for await (const page of await pagesToVerify(context, former, formerEndedAt)) {
       try {
@@ -71,7 +79,7 @@ export async function readListing<T>(
           end = page.end;
           const { verdict } = concludeScan(context, page, end, { former });
           const isComplete = verdict.isComplete && !verdict.needsCatchUp;
-          scan.doubts.push(...(isComplete ? verdict.doubts : end.doubts));
+          scan.reasons.push(...(isComplete ? verdict.incompleteReasons : end.incompleteReasons));
           scan.isComplete &&= isComplete;
           scan.showsExtraRows &&= isComplete && verdict.allowsDeletes;
           scan.mayRepeat ||= verdict.mayRepeat || verdict.needsCatchUp;
@@ -86,11 +94,11 @@ export async function readListing<T>(
     if (end === null && profile.windows === null) throw new Error('a listing came to no end');
     const { total, seen } = listing;
     const isCounted = total !== null && withoutKey === 0 && seen.size >= total;
-    const isSettled = scans > 1 && isCounted && scan.doubts.every(({ code }) => SETTLED_BY_COUNT.has(code));
+    const isSettled = scans > 1 && isCounted && scan.reasons.every(({ code }) => SETTLED_BY_COUNT.has(code));
     const isComplete = scan.isComplete || isSettled;
     const waitMs = waitFor(end === null ? 0 : end.cacheWaitMs, scan.isCached);
     if (isComplete || !scan.mayRepeat || scans === MAX_SCANS || waitMs === null) {
-      const doubts = isComplete ? [] : scan.doubts.map(({ message }) => message);
+      const doubts = isComplete ? [] : scan.reasons.map(({ message }) => message);
       const showsExtraRows = isComplete && (scan.showsExtraRows || !scan.isComplete);
       return { ...listing, doubts, isComplete, showsExtraRows };
     }
@@ -245,6 +253,7 @@ export function readingContext(
     fixedColumns: [],
     rereadForgotten: () => Promise.resolve(),
     lease: refuse,
+    commit: refuse,
     recover: () => Promise.resolve(false),
     reacquire: () => Promise.resolve(),
     release: () => Promise.resolve(),

@@ -120,14 +120,14 @@ describe('text', () => {
   });
 
   it.each([
-    ['F091 latin-1 without a name', latin, {}, 'bad_text'],
-    ['F091 UTF-16 without a name', Buffer.concat([Buffer.from([0xff, 0xfe]), utf16]), {}, 'bad_text'],
-    ['F090 an invalid sequence', Buffer.from([0x22, 0xc3, 0x28, 0x22]), {}, 'bad_text'],
-    ['F090 an overlong sequence', Buffer.from([0x22, 0xc0, 0xaf, 0x22]), {}, 'bad_text'],
-    ['F090 a surrogate as UTF-8', Buffer.from([0x22, 0xed, 0xa0, 0x80, 0x22]), {}, 'bad_text'],
-    ['half a UTF-16 unit', utf16.subarray(0, -1), json('utf-16le'), 'bad_text'],
-    ['an unknown charset', BYTES, json('klingon'), 'unsupported_charset'],
-    ['a charset named like a property', BYTES, json('__proto__'), 'unsupported_charset'],
+    ['F091 latin-1 without a name', latin, {}, 'bad_json'],
+    ['F091 UTF-16 without a name', Buffer.concat([Buffer.from([0xff, 0xfe]), utf16]), {}, 'bad_json'],
+    ['F090 an invalid sequence', Buffer.from([0x22, 0xc3, 0x28, 0x22]), {}, 'bad_json'],
+    ['F090 an overlong sequence', Buffer.from([0x22, 0xc0, 0xaf, 0x22]), {}, 'bad_json'],
+    ['F090 a surrogate as UTF-8', Buffer.from([0x22, 0xed, 0xa0, 0x80, 0x22]), {}, 'bad_json'],
+    ['half a UTF-16 unit', utf16.subarray(0, -1), json('utf-16le'), 'bad_json'],
+    ['an unknown charset', BYTES, json('klingon'), 'unsupported_encoding'],
+    ['a charset named like a property', BYTES, json('__proto__'), 'unsupported_encoding'],
   ])('%s is refused', async (_name, bytes, headers, code) => {
     expect((await errorOf(ask(bytes, headers))).code).toBe(code);
   });

@@ -151,7 +151,10 @@ describe('a file of the service', () => {
   it('is requested again where only a part comes', async () => {
     const service = await serve((_, response) => response.writeHead(206).end(PICTURE));
     const stage = stageFor(service.origin);
-    expect(await errorOf(stage.fetch(`${service.origin}/f`))).toMatchObject({ code: 'bad_http', recovery: 'retry' });
+    expect(await errorOf(stage.fetch(`${service.origin}/f`))).toMatchObject({
+      code: 'connection_lost',
+      recovery: 'retry',
+    });
     expect(stage.left()).toEqual([]);
   });
 

@@ -66,7 +66,7 @@ describe('the outcome table', () => {
     ['F002 a reset in the middle', { transport: 'ECONNRESET' }, 'retry', 'connection_lost'],
     ['F003 a body that ends early', { transport: 'UND_ERR_SOCKET' }, 'retry', 'connection_lost'],
     ['F010 too large headers', { status: 0, transport: 'UND_ERR_HEADERS_OVERFLOW' }, 'stop', 'headers_too_large'],
-    ['F011 no HTTP', { status: 0, transport: 'HPE_INVALID_CONSTANT' }, 'retry', 'bad_http'],
+    ['F011 no HTTP', { status: 0, transport: 'HPE_INVALID_CONSTANT' }, 'retry', 'connection_lost'],
     ['F012 an expired certificate', { status: 0, transport: 'CERT_HAS_EXPIRED' }, 'stop', 'tls'],
     ['F034 declared as a web page', { headers: { 'content-type': 'text/html; charset=utf-8' } }, 'stop', 'not_the_api'],
     ['F032 errors in the body', { json: { errors: ['boom'] } }, 'retry', 'error_in_body'],

@@ -11,7 +11,7 @@ async function ended(page: object, respond: Responder, records = 'data'): Promis
   const ids = new Set(idsOf(pages));
   if (error !== null) return [ids.size, error instanceof SyncError ? error.code : messageOf(error)];
   const end = pages.at(-1)?.end;
-  const unproved = end?.doubts.find(({ code }) => code === 'unproved' || code === 'fewer');
+  const unproved = end?.incompleteReasons.find(({ code }) => code === 'unproved' || code === 'fewer');
   return [ids.size, unproved?.code ?? `by ${end?.proof}`];
 }
 
@@ -100,7 +100,7 @@ describe('an end by a repeated page', () => {
     ['that is the only one', { end }, paged(7, 'last'), [7, 'by short']],
     ['at a depth', { end }, paged(90, 'last', 10, 3), [30, 'unproved']],
     ['of a service that does not know the page', { end, page_param: 'p' }, paged(90, 'last'), [10, 'unproved']],
-    ['that nothing declares', {}, paged(30, 'last'), [30, 'guard_page_repeated']],
+    ['that nothing declares', {}, paged(30, 'last'), [30, 'guard_loop']],
   ])('%s', async (_, page, respond, expected) => {
     expect(await ended({ style: 'page', ...page }, respond)).toEqual(expected);
   });
@@ -124,13 +124,8 @@ describe('an end by an unchanged cursor', () => {
     ['on a full page with new records', page, feed((from) => from, false, 30), [30, 'by unchanged']],
     ['on an empty page', page, feed(() => 25), [25, 'by unchanged']],
     ['that nothing declares, on a short page', { style: 'cursor' }, feed((from) => from), [25, 'by short']],
-    [
-      'that nothing declares, on a full page',
-      { style: 'cursor' },
-      feed((from) => from, false, 30),
-      [20, 'guard_repeated_cursor'],
-    ],
-    ['of a service that does not know the cursor', page, feed(() => 'x', true), [10, 'guard_repeated_cursor']],
+    ['that nothing declares, on a full page', { style: 'cursor' }, feed((from) => from, false, 30), [20, 'guard_loop']],
+    ['of a service that does not know the cursor', page, feed(() => 'x', true), [10, 'guard_loop']],
   ])('%s', async (_, profile, respond, expected) => {
     expect(await ended(profile, respond)).toEqual(expected);
   });
@@ -149,7 +144,7 @@ describe('an end by the value of the cursor', () => {
     [false, { style: 'cursor' }, whole],
     [undefined, { style: 'cursor', absent_is_end: true }, whole],
     [0, declared, whole],
-    [0, { style: 'cursor' }, [30, 'guard_cycle']],
+    [0, { style: 'cursor' }, [30, 'guard_loop']],
     [true, declared, [20, 'pagination_invalid']],
   ])('%j in %j', async (value, page, expected) => {
     expect(
@@ -194,7 +189,7 @@ describe('an end by an unchanged cursor on the first page', () => {
     ['of a single record', page, starred(1), [1, 'by short']],
     ['behind others', page, starred(25), [25, 'by short']],
     ['of a size that cannot be asked for', { ...page, size_param: null }, starred(7), [7, 'unproved']],
-    ['of a service that gives back what it is sent', page, echoing(10), [0, 'guard_repeated_cursor']],
+    ['of a service that gives back what it is sent', page, echoing(10), [0, 'guard_loop']],
   ])('%s', async (_, profile, respond, expected) => {
     expect(await ended(profile, respond)).toEqual(expected);
   });

@@ -27,7 +27,7 @@ it('is not known of a walk that goes on where another one was, whose records nob
 
 it('ends a walk that began behind the first page, before its last page is handed out', async () => {
   const { error, records } = await walked(12, { isVerified: false }, { first: 0 });
-  expect(error).toMatchObject({ code: 'pagination_start', recovery: 'stop' });
+  expect(error).toMatchObject({ code: 'pagination_invalid', recovery: 'stop' });
   expect(records).toBe(7);
 });
 
@@ -43,5 +43,5 @@ it.for<[total: number, doubts: string[], next: Reply]>([
   });
   const totalled = pageSchema.parse({ style: 'page', size, total: 'total' });
   const { pages, error } = await collect(walkOver(server, totalled, { numbering: { isVerified: false } }));
-  expect([error, pages.at(-1)?.end?.doubts.map(({ code }) => code)]).toEqual([null, doubts]);
+  expect([error, pages.at(-1)?.end?.incompleteReasons.map(({ code }) => code)]).toEqual([null, doubts]);
 });

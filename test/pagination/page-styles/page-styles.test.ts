@@ -57,9 +57,9 @@ describe('cursor style', () => {
     ['an integer beyond 2^53, digit by digit', '{"next_cursor":90071992547409931}', '?cursor=90071992547409931'],
     ['an object', '{"next_cursor":{}}', 'pagination_invalid'],
     ['a boolean', '{"next_cursor":true}', 'pagination_invalid'],
-    ['F210 CR LF in the token', '{"next_cursor":"a\\r\\nX-Evil: 1"}', 'bad_cursor'],
-    ['F210 NUL in the token', '{"next_cursor":"a\\u0000"}', 'bad_cursor'],
-    ['half a character', '{"next_cursor":"\\ud800"}', 'bad_cursor'],
+    ['F210 CR LF in the token', '{"next_cursor":"a\\r\\nX-Evil: 1"}', 'bad_next'],
+    ['F210 NUL in the token', '{"next_cursor":"a\\u0000"}', 'bad_next'],
+    ['half a character', '{"next_cursor":"\\ud800"}', 'bad_next'],
     ['no key: nothing shows the end', '{"data":[]}', null],
   ])('with %s', (_, body, expected) => {
     expect(nextOf('cursor', {}, body)).toBe(expected);
@@ -123,7 +123,7 @@ describe('page and offset style', () => {
     ['an empty page: the end', { received: 0 }, 'empty'],
     ['a page with nothing but what the one before it had: the end', { received: 1, isEmpty: true }, 'empty'],
     ['a short page that completes the total: the end', { received: 1, total: 5 }, 'total'],
-    ['an empty page before the total', { received: 0, total: 9 }, 'guard_empty_pages'],
+    ['an empty page before the total', { received: 0, total: 9 }, 'guard_loop'],
   ])('offset: %s', (_, facts, expected) => {
     expect(nextOf('offset', {}, '{}', { query: '?offset=4', ...facts })).toBe(expected);
   });
@@ -157,8 +157,8 @@ describe('next-url and link style', () => {
     ['a header about pages that names no next one: the end', '<?p=1>; rel=prev', 'signal'],
     ['a header about other things: nothing shows the end', '</a.css>; rel=preload', null],
     ['a next link', '<?p=2>; rel=next', '?p=2'],
-    ['a header that is cut off', '<?p=2>; rel="next', 'bad_link_header'],
-    ['two different next links', '<?p=2>; rel=next, <?p=3>; rel=next', 'bad_link_header'],
+    ['a header that is cut off', '<?p=2>; rel="next', 'bad_next'],
+    ['two different next links', '<?p=2>; rel=next, <?p=3>; rel=next', 'bad_next'],
     ['the same next link twice', '<?p=2>; rel=next, <?p=2>; rel=next', '?p=2'],
   ])('link with %s', (_, link, expected) => {
     expect(nextOf('link', {}, '{}', { headers: link === undefined ? {} : { link } })).toBe(expected);

@@ -38,7 +38,7 @@ describe('F055 follows only links that stay at home', () => {
     ['a data URL', 'data:application/json,{}'],
     ['a host that begins alike', 'https://cms.example.com.evil.example/'],
   ])('refuses %s', (_, link) => {
-    expect(linkedPosition(BASE, ANSWERED, link)).toMatchObject({ code: 'foreign_next' });
+    expect(linkedPosition(BASE, ANSWERED, link)).toMatchObject({ code: 'origin_refused' });
   });
 
   it.each([
@@ -63,7 +63,7 @@ describe('F055 follows only links that stay at home', () => {
       headers: { link: `<${canary.url.origin}/v1/content>; rel="next"` },
     }));
     const { pages, error } = await collect(walkOver(server, pageProfile(style, 1)));
-    expect(error).toMatchObject({ code: 'foreign_next', recovery: 'stop' });
+    expect(error).toMatchObject({ code: 'origin_refused', recovery: 'stop' });
     expect(pages).toEqual([]);
     expect(canary.requests).toEqual([]);
   });

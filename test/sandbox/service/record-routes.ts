@@ -36,12 +36,11 @@ export async function respondToTest(service: TestService, url: URL, request: Inc
 function listRecords(service: TestService, url: URL, resource: string): Answer {
   const collection = service.store.collection(resource);
   if (collection === undefined) throw new RefusedRequest(404, `There is no resource "${resource}".`);
-  const { pagination, total, limit, maxLimit } = service.settings;
-  const version = collection.version(service.clock.monotonic());
-  const cached = service.cache.get(resource, version, url.href);
+  const { pagination, limit, maxLimit } = service.settings;
+  const cached = service.cache.get(resource, url.href);
   if (cached !== undefined) return cached;
   const query = pageQuery(url, pagination, { fallback: Math.min(limit, maxLimit), max: maxLimit });
-  const page = () => listPage(collection, query, total);
+  const page = () => listPage(collection, query, service.settings);
   // A fault that asks for the parts lists the page again, so that the cache holds bytes only.
   const answer = { ...renderPage(page(), pagination), page };
   if (query.since === null) service.cache.set(resource, url.href, answer);

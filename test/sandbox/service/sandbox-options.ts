@@ -1,4 +1,3 @@
-import type { Sort } from '../../../src/sandbox/records/collection.ts';
 import type { FaultScript } from './faults/fault-script.ts';
 import type { Pagination } from './pages/listing-page.ts';
 
@@ -23,13 +22,11 @@ const DEFAULTS = {
   pagination: typed<Pagination>('cursor'),
   /** False to leave out the number of records. */
   total: true,
-  /** By (updated_at, id) or in no order. */
-  sort: typed<Sort>('updated'),
+  /** The order of listings; by id, a changed record stays in its place. */
+  sort: typed<'updated' | 'id'>('updated'),
   /** Default page size, and the maximum to which a larger `limit` is cut. */
   limit: 100,
   maxLimit: 1_000,
-  /** Listings show a write after this time. */
-  visibilityLag: 0,
   /** Delay of every response. */
   latency: 0,
   /** Difference to the machine's clock; negative if the service is behind. */

@@ -44,12 +44,16 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
   const settings = settingsFrom(given);
   const clock = skewedClock(ownClock, settings.clockSkew);
   const webhooks = createWebhooks(clock, settings.webhookRetry);
+  const cache = new PageCache(settings.cache);
   const service: TestService = {
     settings,
     clock,
     webhooks,
-    cache: new PageCache(settings.cache),
-    store: new RecordStore(settings, clock, webhooks.emit),
+    cache,
+    store: new RecordStore(settings, clock, (change) => {
+      cache.drop(change.resource);
+      webhooks.emit(change);
+    }),
     apiKey: settings.apiKey ?? `key_${randomBytes(18).toString('base64url')}`,
     clientId: settings.clientId,
     clientSecret: settings.clientSecret ?? randomBytes(24).toString('base64url'),
@@ -161,7 +165,7 @@ function spoiled({ service, faults }: Layers, answer: Answer, url: URL, entry: R
       list: (query) => {
         const collection = store.collection(entry.resource ?? '');
         if (collection === undefined) throw new RefusedRequest(404, 'There is nothing to list.');
-        return listPage(collection, query, settings.total);
+        return listPage(collection, query, settings);
       },
     },
   );

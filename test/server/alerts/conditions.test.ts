@@ -50,7 +50,16 @@ describe('findConditions', () => {
       ['blog failed content'],
     ],
     ['nothing once one has succeeded', { runs: [ended('ok', 1), failed(5)] }, []],
-    ['a run that was partial', { runs: [ended('partial', 1)] }, ['blog partial content']],
+    [
+      'a run that was partial',
+      { runs: [{ ...ended('partial', 1), warnings: [{ code: 'end_unproved', message: 'no end', hint: 'look' }] }] },
+      ['blog partial content'],
+    ],
+    [
+      'one that was partial for rejected records',
+      { runs: [{ ...ended('partial', 1), rejected: 3 }], rejects: [{ reason: 'no_id', count: 3 }] },
+      ['blog rejects content', 'blog partial content'],
+    ],
   ])('finds %s', (_, fields, expected) => {
     expect(named(blogWith(fields))).toEqual(expected);
   });

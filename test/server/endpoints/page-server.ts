@@ -48,7 +48,7 @@ interface AskOptions {
 /** Requests a page without a server. */
 export async function ask(pages: Pages, path: string, { method, headers }: AskOptions = {}): Promise<Asked> {
   const request = new Request(`http://localhost${path}`, { method: method ?? 'GET', headers: headers ?? {} });
-  const response = await pages(request, { client: '192.0.2.1' });
+  const response = await pages(request, {});
   return { status: response.status, headers: Object.fromEntries(response.headers), body: await response.text() };
 }
 

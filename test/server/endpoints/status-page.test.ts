@@ -39,7 +39,7 @@ describe('what the page says', () => {
     [
       'held deletes with the command to decide',
       { suspects: { held: 7, held_since: NOW, held_why: 'too many' } },
-      'content-sync deletes confirm --source blog content',
+      '7 deletes are held: too many; the rows stay live',
     ],
     ['progress', { running: RUNNING }, 'Full scan 62% 74,400 of 120,300 · 212/s · 3m 36s left'],
   ])('shows %s', (_, resource, text) => {

@@ -4,7 +4,6 @@ import { timestampText } from '../../../src/model/timestamp-text.ts';
 import { computeDue, resourceTimes, type StoredSuccess } from '../../../src/server/schedule/due.ts';
 
 const at = (time: string): number => Date.parse(`2026-11-20T${time}Z`);
-const NONE = { success: null, full: null };
 const JITTERED = { incremental: '*/10 * * * *', full: '17 3 * * *', timezone: 'UTC', jitter: 30_000, resources: {} };
 
 interface Case {
@@ -33,7 +32,7 @@ function due(given: Case) {
   const isOff = incremental === null && full === null;
   const times = { incremental: occurrences(incremental), full: occurrences(full), jitter, isOff };
   const stored = storedOf(given);
-  return computeDue({ times, stored, elapsed: NONE, now: at(now), watchedSince: at('00:00:00') });
+  return computeDue({ times, stored, now: at(now), watchedSince: at('00:00:00') });
 }
 
 const time = (moment: number | null): string | null =>

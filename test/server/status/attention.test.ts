@@ -74,10 +74,11 @@ describe('what needs attention of a resource', () => {
       ['late', 'Overdue for 9m 00s: the last success was 4m 12s ago'],
     ],
     [
-      'an overdue one with the reason',
-      { schedule: { ...SCHEDULE, overdue_at: NOW - 9 * MINUTE }, last_success_at: null, runs: [FAILED] },
-      ['late', 'Overdue for 9m 00s: there was no success yet; the last run failed: refused [auth]'],
+      'an overdue one without a success',
+      { schedule: { ...SCHEDULE, overdue_at: NOW - 9 * MINUTE }, last_success_at: null },
+      ['late', 'Overdue for 9m 00s: there was no success yet'],
     ],
+    ['a failed run', { running: RUNNING, runs: [FAILED] }, ['late', 'The last run failed: refused [auth]']],
     [
       'a walk that stands still',
       { running: STUCK },
@@ -96,7 +97,7 @@ describe('what needs attention of a resource', () => {
     [
       'held deletes',
       { suspects: { held: 1_870, held_since: NOW, held_why: null } },
-      ['look', '1,870 deletes held: too many at once to be accepted; the rows stay live'],
+      ['look', '1,870 deletes are held: too many at once to be accepted; the rows stay live'],
     ],
   ])('%s', (_, resource, expected) => {
     const found = foundIn({ resources: [resourceWith('content', resource)] });

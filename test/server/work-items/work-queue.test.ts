@@ -12,7 +12,7 @@ const WALK: ScanItem = { kind: 'walk', source: 'blog', resource: 'content', comm
 
 function opened(address: string, errors: unknown[] = []): WorkQueue {
   const failed = (error: unknown): void => void errors.push(error);
-  const queue = new WorkQueue({ address, clock: systemClock, failed, superviseSeconds: 1 });
+  const queue = new WorkQueue({ address, clock: systemClock, failed });
   onTestFinished(() => queue.close());
   return queue;
 }
@@ -173,17 +173,6 @@ describe.skipIf(POSTGRES.missing !== null)('the queue of work', () => {
     production.work('walk', 4, async ({ resource }) => ({ is: 'done', result: resource }));
     const outcomes = ids.map(async (id) => trial.outcome(await id, NEVER));
     expect(await Promise.all(outcomes)).toEqual(['second', 'third']);
-  });
-
-  it('shows the retries of the last moments to all processes', async () => {
-    const address = await preparedPostgres();
-    const [asking, other] = [opened(address), opened(address)];
-    const ask = async (source: string, action: 'pause' | 'retry'): Promise<string> =>
-      (await asking.put({ kind: 'control', source, id: action, request: { action, source }, by: null })).id;
-    await ask('blog', 'pause');
-    await ask('docs', 'retry');
-    const id = await ask('blog', 'retry');
-    expect(await other.recentRetries(['blog', 'shop'])).toEqual([{ id, source: 'blog' }]);
   });
 
   it('begins no item that has waited for longer than anyone waits for its result', async () => {

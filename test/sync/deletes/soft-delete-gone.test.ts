@@ -38,7 +38,7 @@ describe('a record that the service no longer has', () => {
       held: [],
       listed: [],
       waiting: [],
-      doubt: null,
+      pathProblem: null,
     });
   });
 
@@ -68,7 +68,7 @@ describe('a record that the service no longer has', () => {
     const [id = ''] = await stage.live();
     const confirmedAt = Date.now();
     stage.sandbox.faults.add({ fault: 'latency', ms: 300, path: '/v1/content/' });
-    const burying = events.softDelete([{ key: id, confirmedAt }], 'named');
+    const burying = events.softDelete([{ key: id, confirmedAt }], 'reported');
     // The same row as before, so that nothing is written that would tell.
     expect(await stageLoad(events, stage, id)).toBe('there');
     expect(await burying).toMatchObject({ deleted: [], held: [id] });

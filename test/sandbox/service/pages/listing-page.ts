@@ -5,6 +5,12 @@ import type { Collection, CollectionEntry, PageStart } from '../../../../src/san
 export const PAGINATIONS = ['cursor', 'page', 'offset', 'link', 'next-url'] as const;
 export type Pagination = (typeof PAGINATIONS)[number];
 
+interface PageSettings {
+  sort: 'updated' | 'id';
+  /** False to leave out the number of records. */
+  total: boolean;
+}
+
 interface PageLimits {
   fallback: number;
   max: number;
@@ -35,7 +41,7 @@ const READERS: Readonly<Record<Pagination, (url: URL, limit: number, since: numb
 
 /** Content of a cursor: a position between records, so that a page stays the same while the data changes. */
 interface CursorPlace {
-  rank: number;
+  time: number;
   key: string;
   number: number;
   since: number | null;
@@ -43,14 +49,14 @@ interface CursorPlace {
 
 /** The opaque text of a cursor. */
 function cursorText(place: CursorPlace): string {
-  return Buffer.from(JSON.stringify([place.rank, place.key, place.number, place.since])).toString('base64url');
+  return Buffer.from(JSON.stringify([place.time, place.key, place.number, place.since])).toString('base64url');
 }
 
 function cursorPlace(url: URL, _limit: number, since: number | null): Place {
   const cursor = url.searchParams.get('cursor');
   if (cursor === null || cursor === '') return { since, start: { offset: 0 }, number: 1, cursor: null };
   const place = readCursor(cursor);
-  const start = place.key === START ? { offset: 0 } : { after: { rank: place.rank, key: place.key } };
+  const start = place.key === START ? { offset: 0 } : { after: { time: place.time, key: place.key } };
   return { since: since ?? place.since, start, number: place.number, cursor };
 }
 
@@ -59,9 +65,9 @@ const START = '\u0000start';
 
 function readCursor(text: string): CursorPlace {
   try {
-    const [rank, key, number, since]: unknown[] = JSON.parse(Buffer.from(text, 'base64url').toString());
-    if (typeof rank === 'number' && typeof key === 'string' && typeof number === 'number') {
-      return { rank, key, number, since: typeof since === 'number' ? since : null };
+    const [time, key, number, since]: unknown[] = JSON.parse(Buffer.from(text, 'base64url').toString());
+    if (typeof time === 'number' && typeof key === 'string' && typeof number === 'number') {
+      return { time, key, number, since: typeof since === 'number' ? since : null };
     }
   } catch {
     // Refused below.
@@ -88,26 +94,33 @@ function moment(text: string | null): number | null {
 }
 
 /** Reads the page that a query asks for. */
-export function listPage(collection: Collection, query: PageQuery, tellTotal: boolean): PageParts {
-  const slice = collection.slice(query.start, query.limit, query.since);
+export function listPage(collection: Collection, query: PageQuery, { sort, total }: PageSettings): PageParts {
+  const slice = sort === 'id' ? sliceById(collection, query) : collection.slice(query.start, query.limit, query.since);
   const last = slice.entries.at(-1);
   return {
     query,
     records: slice.entries.map((entry) => entry.text),
     next: slice.more && last !== undefined ? cursorAfter(query, last) : null,
-    total: tellTotal ? slice.total : null,
+    total: total ? slice.total : null,
   };
+}
+
+function sliceById(collection: Collection, { start, limit, since }: PageQuery) {
+  const listed = collection.all().filter(({ time }) => time >= (since ?? 0));
+  const sorted = listed.toSorted((a, b) => (a.key < b.key ? -1 : 1));
+  const from = 'offset' in start ? start.offset : sorted.filter(({ key }) => key <= start.after.key).length;
+  return { entries: sorted.slice(from, from + limit), more: from + limit < sorted.length, total: sorted.length };
 }
 
 /** A cursor at the start of this page, but with the number of the next: for an empty page in between. */
 export function cursorAtStart(query: PageQuery): string {
   const { start } = query;
-  const place = 'after' in start ? start.after : { rank: 0, key: START };
+  const place = 'after' in start ? start.after : { time: 0, key: START };
   return cursorText({ ...place, number: query.number + 1, since: query.since });
 }
 
 function cursorAfter(query: PageQuery, last: CollectionEntry): string {
-  return cursorText({ rank: last.rank, key: last.key, number: query.number + 1, since: query.since });
+  return cursorText({ time: last.time, key: last.key, number: query.number + 1, since: query.since });
 }
 
 interface Style {
@@ -198,12 +211,6 @@ export interface PageParts {
   headers?: Readonly<Record<string, string | string[]>>;
 }
 
-interface Shelf {
-  version: number;
-  pages: Map<string, Answer>;
-  bytes: number;
-}
-
 /**
  * Ready-made pages, so that a benchmark measures the client: up to `maxBytes` of bodies. A changed resource loses its
  * pages; a full cache takes no more (evicting the oldest would lose every page of a walk that is larger than the
@@ -211,26 +218,26 @@ interface Shelf {
  */
 export class PageCache {
   readonly #maxBytes: number;
-  readonly #shelves = new Map<string, Shelf>();
+  readonly #pages = new Map<string, Map<string, Answer>>();
   #bytes = 0;
 
   constructor(maxBytes: number) {
     this.#maxBytes = maxBytes;
   }
 
-  get(resource: string, version: number, key: string): Answer | undefined {
-    const shelf = this.#shelves.get(resource);
-    if (shelf?.version === version) return shelf.pages.get(key);
-    this.#bytes -= shelf?.bytes ?? 0;
-    this.#shelves.set(resource, { version, pages: new Map(), bytes: 0 });
-    return undefined;
+  get(resource: string, key: string): Answer | undefined {
+    return this.#pages.get(resource)?.get(key);
   }
 
   set(resource: string, key: string, answer: Answer): void {
-    const shelf = this.#shelves.get(resource);
-    if (shelf === undefined || this.#bytes + answer.body.length > this.#maxBytes) return;
-    shelf.pages.set(key, answer);
-    shelf.bytes += answer.body.length;
+    if (this.#bytes + answer.body.length > this.#maxBytes) return;
+    const pages = this.#pages.get(resource) ?? new Map<string, Answer>();
+    this.#pages.set(resource, pages.set(key, answer));
     this.#bytes += answer.body.length;
+  }
+
+  drop(resource: string): void {
+    for (const { body } of this.#pages.get(resource)?.values() ?? []) this.#bytes -= body.length;
+    this.#pages.delete(resource);
   }
 }

@@ -4,19 +4,20 @@ import { PassThrough } from 'node:stream';
 import { isDeepStrictEqual } from 'node:util';
 import type { SnapshotReader, ViewCell, ViewQuery } from '../database/snapshot-reader.ts';
 import type { ColumnType } from '../model/vocabulary.ts';
-import { type ChosenTable, type Layout, monthOf, nextMonth } from './choose-tables.ts';
-import type { ExportColumn, ExportFormat, FileForm } from './formats/format.ts';
+import type { ChosenTable } from './choose-tables.ts';
+import type { ExportColumn, ExportFormat, FileForm } from './formats/export-format.ts';
 import type { ManifestFile, ManifestTable } from './manifest.ts';
+import { type MonthLayout, monthOf, nextMonth } from './month-layout.ts';
 import type { ExportPlace } from './places/place.ts';
 
-export interface TableExport {
+interface TableExport {
   snapshot: SnapshotReader;
   table: ChosenTable;
   place: ExportPlace;
   format: ExportFormat;
   form: FileForm;
   columns: readonly ExportColumn[];
-  layout: Layout;
+  layout: MonthLayout;
   /** Returns an unused path for a file with rows of this month. */
   newPath: (month: string | null) => string;
   /** The table in an earlier export of the same form; null if everything is to be written. */
@@ -25,7 +26,7 @@ export interface TableExport {
 }
 
 /** Writes the months that differ from `before`, or the whole table. Returns the table as the new manifest lists it. */
-export async function exportTable(request: TableExport): Promise<ManifestTable> {
+export async function writeTable(request: TableExport): Promise<ManifestTable> {
   const { table, columns, layout } = request;
   const shape = toShape(table.name, columns, layout.month?.name ?? null);
   const before = request.before !== null && hasShape(request.before, shape) ? request.before : null;
@@ -151,7 +152,7 @@ async function writeMonths(
 }
 
 /** Limits the query to the time from the first to the last of these months, unless one of them has no dates. */
-function monthBounds({ month: column }: Layout, months: ReadonlySet<string | null> | null): Partial<ViewQuery> {
+function monthBounds({ month: column }: MonthLayout, months: ReadonlySet<string | null> | null): Partial<ViewQuery> {
   const ordered = [...(months ?? [])].filter((month) => month !== null).toSorted();
   const [first = '', last = ''] = [ordered[0], ordered.at(-1)];
   if (column === null || ordered.length === 0 || !ordered.every((month) => /^\d{4}-\d\d$/.test(month))) return {};

@@ -1,26 +1,19 @@
-// Exports the views of a source as files of one snapshot; the manifest, written last, makes them visible.
+// Exports the views of a source as files of one snapshot. Readers follow the manifest, which is written last: a killed
+// export leaves the earlier one as it was.
 import { randomBytes } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { openSnapshot } from '../database/databases.ts';
 import type { SnapshotReader } from '../database/snapshot-reader.ts';
 import type { Clock } from '../model/clock.ts';
 import { ConfigError, SyncError } from '../model/errors.ts';
-import { chooseTables, type ChosenTable, layoutOf } from './choose-tables.ts';
-import { exportTable } from './export-table.ts';
-import {
-  type ExportColumn,
-  type ExportFormat,
-  type FileForm,
-  FORMAT_NAMES,
-  type FormatName,
-} from './formats/format.ts';
-import { PARQUET } from './formats/parquet.ts';
-import { CSV, NDJSON } from './formats/text-formats.ts';
+import { chooseTables, type ChosenTable } from './choose-tables.ts';
+import { EXPORT_FORMATS } from './formats/all-formats.ts';
+import type { ExportColumn, ExportFormat, FileForm } from './formats/export-format.ts';
 import { type Manifest, MANIFEST_VERSION, type ManifestTable, manifestText, readManifest } from './manifest.ts';
+import { chooseLayout } from './month-layout.ts';
 import { LOCK, NEXT_MANIFEST } from './places/local-folder.ts';
 import { type ExportPlace, MANIFEST } from './places/place.ts';
-
-export const FORMATS: Readonly<Record<FormatName, ExportFormat>> = { parquet: PARQUET, csv: CSV, ndjson: NDJSON };
+import { writeTable } from './write-table.ts';
 
 export interface ExportRequest {
   /** Address of the warehouse. */
@@ -30,7 +23,7 @@ export interface ExportRequest {
   /** Resources that are copied: views of other resources are exported only by name. */
   resources: readonly string[];
   place: ExportPlace;
-  format: FormatName;
+  format: ExportFormat;
   form: FileForm;
   /** Names of views; if empty, the usual ones. */
   tables: readonly string[];
@@ -43,7 +36,7 @@ export interface ExportRequest {
   clock: Clock;
   signal: AbortSignal;
   /** Called after each table. */
-  exported: (table: ExportedTable) => void;
+  onTable: (table: ExportedTable) => void;
 }
 
 export interface ExportedTable {
@@ -69,7 +62,7 @@ export interface ExportReport {
 }
 
 /** Writes the views of a warehouse, as of one time. If it throws, the earlier export is unchanged. */
-export async function exportTables(request: ExportRequest): Promise<ExportReport> {
+export async function exportViews(request: ExportRequest): Promise<ExportReport> {
   try {
     return await writeExport(request, false);
   } catch (error) {
@@ -91,7 +84,7 @@ interface ExportRun {
 }
 
 async function writeExport(request: ExportRequest, isShared: boolean): Promise<ExportReport> {
-  const { clock, place, resources, exported } = request;
+  const { clock, place, resources, onTable } = request;
   // The snapshot has everything that was committed before this time.
   const startedAt = new Date(clock.now()).toISOString();
   const snapshot = await openSnapshot(request.warehouse, clock, isShared);
@@ -102,19 +95,19 @@ async function writeExport(request: ExportRequest, isShared: boolean): Promise<E
     await checkPlace(request, before);
     const id = `${startedAt.slice(0, 19).replace(/[-:]/g, '')}Z-${randomBytes(4).toString('hex')}`;
     const run = { id, snapshot, before, startedAt, paths };
-    const { tables: chosen, related, leftOut } = await chooseTables(snapshot, request.tables, resources);
+    const { tables: chosen, related, skipped } = await chooseTables(snapshot, request.tables, resources);
     const tables: ManifestTable[] = [];
     for (const table of chosen) {
-      const written = await writeTable(request, run, table, related);
+      const written = await exportTable(request, run, table, related);
       tables.push(written);
-      exported(summarize(written, paths));
+      onTable(summarize(written, paths));
     }
     const report = await publish(request, run, tables, text);
     const notCopied = chosen.filter(({ isCopied }) => !isCopied).map(({ name }) => name);
     return {
       ...report,
       ...(notCopied.length === 0 ? {} : { not_copied: notCopied }),
-      ...(leftOut.length === 0 ? {} : { left_out: leftOut }),
+      ...(skipped.length === 0 ? {} : { left_out: skipped }),
     };
   } catch (error) {
     await place.remove(paths).catch(() => undefined);
@@ -144,39 +137,38 @@ async function checkPlace({ place, source }: ExportRequest, before: Manifest | n
 function pathMaker({ format }: ExportRequest, { id, paths }: ExportRun, table: string) {
   return (month: string | null): string => {
     const folder = month === null ? '' : `month=${encodeURIComponent(month)}/`;
-    const path = `${encodeURIComponent(table)}/${folder}part-${id}-${String(paths.length).padStart(5, '0')}.${format}`;
+    const path = `${encodeURIComponent(table)}/${folder}part-${id}-${String(paths.length).padStart(5, '0')}.${format.name}`;
     paths.push(path);
     return path;
   };
 }
 
-/** Writes one table; `all` are the tables whose references decide how it is cut. */
-async function writeTable(
+/** Writes one view; `related` are the tables whose references decide how it is cut. */
+async function exportTable(
   request: ExportRequest,
   run: ExportRun,
   table: ChosenTable,
-  all: readonly ChosenTable[],
+  related: readonly ChosenTable[],
 ): Promise<ManifestTable> {
-  const { place, form, isByMonth, isFull, signal } = request;
+  const { place, format, form, isByMonth, isFull, signal } = request;
   const { snapshot, before } = run;
-  const format = FORMATS[request.format];
   const columns: ExportColumn[] = [];
   for (const column of table.columns) {
-    const isDecimal = column.type === 'numeric' && format.name === 'parquet';
-    const span = isDecimal ? await snapshot.decimalSpan(table.name, column) : null;
+    const isMeasured = column.type === 'numeric' && format.needsDecimalSpan;
+    const span = isMeasured ? await snapshot.decimalSpan(table.name, column) : null;
     columns.push({ ...column, stored: format.stored(column, span) });
   }
   const hasSameForm =
     before?.format === format.name &&
     isDeepStrictEqual(form, { compression: before.compression, options: before.options });
-  return exportTable({
+  return writeTable({
     snapshot,
     table,
     place,
     format,
     form,
     columns,
-    layout: layoutOf(table, all, isByMonth),
+    layout: chooseLayout(table, related, isByMonth),
     newPath: pathMaker(request, run, table.name),
     before: (hasSameForm && !isFull ? before.tables.find(({ name }) => name === table.name) : undefined) ?? null,
     signal,
@@ -195,7 +187,7 @@ async function publish(
   const manifest: Manifest = {
     content_sync_export: MANIFEST_VERSION,
     source,
-    format,
+    format: format.name,
     ...form,
     options: [...form.options],
     snapshot_at: startedAt,
@@ -234,7 +226,7 @@ function filesIn(manifest: Manifest | null): ReadonlySet<string> {
 }
 
 const DATA_FILE = new RegExp(
-  String.raw`^[^/]+/(?:month=[^/]+/)?part-\d{8}T\d{6}Z-[0-9a-f]{8}-\d{5}\.(?:${FORMAT_NAMES.join('|')})$`,
+  String.raw`^[^/]+/(?:month=[^/]+/)?part-\d{8}T\d{6}Z-[0-9a-f]{8}-\d{5}\.(?:${EXPORT_FORMATS.map(({ name }) => name).join('|')})$`,
 );
 
 const DAY_MS = 86_400_000;

@@ -1,0 +1,43 @@
+// What an export format has to provide.
+import type { DecimalSpan, ReadColumn, ViewCell } from '../../database/snapshot-reader.ts';
+
+/** A column in a file. */
+export interface ExportColumn extends ReadColumn {
+  /** The type in terms of the format, such as `TIMESTAMP(MICROS,UTC)`; for readers of the manifest. */
+  stored: string;
+}
+
+/** Encodes the rows of one file. */
+export interface FileEncoder {
+  /** Takes rows and returns the bytes that are ready, which may be none. */
+  add(rows: readonly (readonly ViewCell[])[]): Uint8Array;
+  /** Returns the rest of the file. */
+  end(): Uint8Array;
+}
+
+export interface ExportFormat {
+  /** Its command (`export csv`) and the extension of its files. */
+  name: string;
+  /** For the help of the command. */
+  about: string;
+  /** The default comes first. */
+  compressions: readonly string[];
+  /** Flags of the command with their help, such as `bom` for `--bom`. */
+  options: Readonly<Record<string, string>>;
+  /** True if `stored` needs the digits of numeric columns, which take a query of the whole column to find. */
+  needsDecimalSpan: boolean;
+  /** Chooses the type of a column; `span` is null for other columns, and if digits cannot be counted. */
+  stored(column: ReadColumn, span: DecimalSpan | null): string;
+  begin(columns: readonly ExportColumn[], form: FileForm): FileEncoder | Promise<FileEncoder>;
+}
+
+/** The compression and the options that the user has chosen. */
+export interface FileForm {
+  compression: string;
+  options: readonly string[];
+}
+
+/** Formats `2024-01-01 08:49:39.676` as `2024-01-01T08:49:39.676Z`. */
+export function formatIsoTime(cell: Exclude<ViewCell, null>): string {
+  return `${String(cell).replace(' ', 'T')}Z`;
+}
