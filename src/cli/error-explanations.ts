@@ -235,12 +235,12 @@ export const ERROR_EXPLANATIONS: Readonly<Record<string, readonly ErrorExplanati
       fix: "Check path, rights, host and port. See the server's log.",
     },
     {
-      codes: 'warehouse_unusable warehouse_untrusted',
+      codes: 'warehouse_unusable',
       cause: 'The server, its certificate, its encoding or its connection pooler does not fit.',
       fix: 'Follow the hint: Postgres 13 or later, UTF-8, `pool_mode = transaction`, `sslrootcert` or another `sslmode`.',
     },
     {
-      codes: 'warehouse_refused warehouse_read_only',
+      codes: 'warehouse_refused',
       cause: 'Rights are missing, or a row is larger than an index permits.',
       fix: 'Run the `GRANT` of the hint, make file and folder writable, or drop the index.',
     },
@@ -250,7 +250,7 @@ export const ERROR_EXPLANATIONS: Readonly<Record<string, readonly ErrorExplanati
       fix: 'See `pg_stat_activity`, close the program that holds the lock, and run the command again.',
     },
     {
-      codes: 'warehouse_full warehouse_io',
+      codes: 'warehouse_full',
       cause: 'The disk is full or fails.',
       fix: 'Make room or check the volume, and run the command again: it resumes.',
     },
@@ -265,7 +265,7 @@ export const ERROR_EXPLANATIONS: Readonly<Record<string, readonly ErrorExplanati
       fix: 'Put it back, or restart `serve` to start with a new one.',
     },
     {
-      codes: 'state_newer warehouse_newer warehouse_older',
+      codes: 'warehouse_newer warehouse_older',
       cause: 'Another version wrote the warehouse.',
       fix: 'Run the newer version. A command that writes, such as `sync`, upgrades an older warehouse.',
     },
@@ -280,23 +280,23 @@ export const ERROR_EXPLANATIONS: Readonly<Record<string, readonly ErrorExplanati
       fix: 'Rename it, or use a database or schema of its own.',
     },
     {
-      codes: 'column_in_use table_in_use',
+      codes: 'table_in_use',
       cause: 'A table or view must be changed, and external views or grants depend on it.',
       fix: 'Drop what the message names, run the command again, and create it again on `<table>_live`.',
     },
     {
-      codes: 'grants_unsupported role_missing role_writes',
+      codes: 'grants_unsupported',
       cause: '`grants` cannot do what was requested.',
       fix: 'Name another role, or have an administrator run the statement of the hint.',
     },
     {
-      codes: 'backup_invalid backup_missing backup_newer backup_of_other warehouse_in_use',
+      codes: 'backup_invalid warehouse_in_use',
       cause:
         'A backup cannot be restored: it is incomplete, missing, newer, or of another source, or the files are open.',
       fix: 'Name another file, or stop `serve` and close what reads the files. Nothing was changed.',
     },
     {
-      codes: 'backup_refused backup_unsupported',
+      codes: 'backup_refused',
       cause: 'A backup cannot be written: the warehouse is damaged, the target is not writable, or it is a server.',
       fix: 'Follow the hint. On Postgres use `pg_dump`.',
     },

@@ -35,7 +35,7 @@ export interface Database {
   openExistingInbox(clock: Clock): Promise<InboxViewer | null>;
   /** Grants a role the right to read the copied tables and views, or revokes it. */
   changeReaders(clock: Clock, request: ReadersRequest): Promise<Readers>;
-  /** Writes warehouse and inbox as of one time into one file. Throws `backup_unsupported` with another way on a server. */
+  /** Writes warehouse and inbox as of one time into one file. Throws `backup_refused` with another way on a server. */
   backUp(request: BackupRequest): Promise<BackupReport>;
   /** Replaces the warehouse by that of a backup, and an unreadable inbox. Throws as `backUp` does, and `warehouse_in_use`. */
   restore(request: RestoreRequest): Promise<RestoreReport>;

@@ -6,6 +6,7 @@ import type { Coordination } from './coordination.ts';
 import type { Database, InboxOptions, Readers, ReadersRequest, SharedDatabase } from './database.ts';
 import type { SnapshotReader } from './snapshot-reader.ts';
 import type { Inbox, InboxViewer } from './inbox.ts';
+import { missingWarehouse } from './migrate.ts';
 import { declareDatabase as postgres } from './postgres/database.ts';
 import type { WarehouseReader } from './reading.ts';
 import { declareDatabase as sqlite } from './sqlite/database.ts';
@@ -81,9 +82,7 @@ export async function openSnapshot(address: string, clock: Clock, isShared = fal
 }
 
 function refuseMissing({ shown }: Database): never {
-  throw new ConfigError('warehouse_missing', `${shown}: there is no warehouse yet`, {
-    hint: 'content-sync backfill makes it; where there should be one, check `warehouse` in the config, and the folder that content-sync is started in',
-  });
+  throw missingWarehouse(shown);
 }
 
 /** Opens the inbox of a warehouse for reading. Throws `ConfigError('inbox_missing')` if there is none yet. */

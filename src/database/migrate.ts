@@ -1,4 +1,4 @@
-// Migrates internal tables, and refuses those of a newer version.
+// Migrates the internal tables of a warehouse or an inbox, and refuses those that are missing or of another version.
 import type { Kysely } from 'kysely';
 import type { MigrationDialect } from '../../migrations/dialect.ts';
 import { type Migrations, WAREHOUSE_MIGRATIONS } from '../../migrations/index.ts';
@@ -85,4 +85,11 @@ function writtenByNewer(shown: string, migration: string): ConfigError {
     `${shown} was last written by a newer content-sync (migration ${migration})`,
     { hint: 'run that version, or point `warehouse` at another database' },
   );
+}
+
+/** For a file or schema without internal tables. */
+export function missingWarehouse(shown: string): ConfigError {
+  return new ConfigError('warehouse_missing', `${shown}: there is no warehouse yet`, {
+    hint: 'content-sync backfill makes it; where there should be one, check `warehouse` in the config, and the folder that content-sync is started in',
+  });
 }

@@ -194,7 +194,7 @@ export class InUse extends ConfigError {
   constructor(columns: readonly UsedColumn[], views: readonly UsedView[], cause?: unknown) {
     const places = [...columns.map(({ table, column }) => `${table}.${column}`), ...views.map(({ view }) => view)];
     const by = [...new Set([...columns, ...views].map((each) => each.by))].join(', ');
-    super('column_in_use', `${[...new Set(places)].join(', ')} must widen, and something stands on it: ${by}`, {
+    super('table_in_use', `${[...new Set(places)].join(', ')} must widen, and something stands on it: ${by}`, {
       hint: 'drop it, run the same command again, and make it again to fit, best on the views of the copy',
       cause,
     });

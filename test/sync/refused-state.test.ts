@@ -20,7 +20,7 @@ async function copied(): Promise<Journey> {
 }
 
 const DAMAGES = [
-  ['format', 2, 'state_newer'],
+  ['format', 2, 'warehouse_newer'],
   ['fingerprint', '', 'state_invalid'],
 ] as const;
 

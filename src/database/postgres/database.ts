@@ -40,7 +40,7 @@ const ERASED_AFTER =
   '; records that were erased after the dump are back once it is restored: erase them again (content-sync forget) before content-sync is started';
 
 function unsupported(shown: string, command: string, then = ''): ConfigError {
-  return new ConfigError('backup_unsupported', `${shown}: Postgres has tools of its own for this${then}`, {
+  return new ConfigError('backup_refused', `${shown}: Postgres has tools of its own for this${then}`, {
     hint: `run, with the password in PGPASSWORD or ~/.pgpass: ${command}`,
   });
 }

@@ -18,7 +18,7 @@ import type { Clock } from '../../model/clock.ts';
 import { ConfigError, messageOf, SyncError } from '../../model/errors.ts';
 import type { BackupReport, BackupRequest, RestoreReport, RestoreRequest } from '../database.ts';
 import type { Inbox } from '../inbox.ts';
-import { isUpToDate, WAREHOUSE_MIGRATIONS } from '../migrate.ts';
+import { isUpToDate, missingWarehouse, WAREHOUSE_MIGRATIONS } from '../migrate.ts';
 import type { ForgottenRow } from '../own-tables.ts';
 import { isOtherRunning } from '../state/leases.ts';
 import type { Warehouse } from '../warehouse.ts';
@@ -113,15 +113,12 @@ function hasTable(db: Database.Database, table: string): boolean {
 
 /** Opens a connection with a snapshot of the file as it is now. */
 function freeze(file: string): { db: Database.Database } & Disposable {
-  const missing = new ConfigError('warehouse_missing', `${file}: there is no warehouse yet`, {
-    hint: 'content-sync backfill makes it; where there should be one, check `warehouse` in the config, and the folder that content-sync is started in',
-  });
-  if (!existsSync(file)) throw missing;
+  if (!existsSync(file)) throw missingWarehouse(file);
   const db = new Database(file, { timeout: LOCK_TIMEOUT_MS });
   try {
     db.pragma('query_only = ON');
     db.exec('BEGIN');
-    if (stepsDone(db) === null) throw missing;
+    if (stepsDone(db) === null) throw missingWarehouse(file);
     return { db, [Symbol.dispose]: () => void db.close() };
   } catch (error) {
     db.close();
@@ -272,10 +269,11 @@ async function unpack(
   { from, source, clock, signal }: RestoreRequest,
 ): Promise<{ takenAt: number; processed: string }> {
   await copyFile(from, restored.warehouse).catch((error: unknown) => {
-    throw new ConfigError('backup_missing', `${from} cannot be read: ${messageOf(error)}`, {
-      hint: 'check the path, and that this user may read it',
-      cause: error,
-    });
+    throw invalidBackup(
+      from,
+      `it cannot be read: ${messageOf(error)}`,
+      'check the path, and that this user may read it',
+    );
   });
   signal.throwIfAborted();
   const db = new Database(restored.warehouse);
@@ -295,7 +293,7 @@ async function unpack(
     db.exec(`DROP TABLE ${ORIGIN_TABLE}; DROP TABLE IF EXISTS ${DELIVERIES_TABLE}; ${FREE_LEASES}`);
     return { takenAt: Date.parse(origin.taken_at), processed };
   } catch (error) {
-    throw hasErrorCode(error, DAMAGED) ? invalid(from, messageOf(error)) : error;
+    throw hasErrorCode(error, DAMAGED) ? invalidBackup(from, messageOf(error)) : error;
   } finally {
     db.close();
   }
@@ -328,29 +326,29 @@ function processAgain(inbox: Database.Database, processed: string): number | nul
 
 /** Throws `ConfigError` if the file is no complete backup of the source that this version can read. */
 function verifyBackup(db: Database.Database, from: string, source: string): z.output<typeof originSchema> {
-  if (!hasTable(db, ORIGIN_TABLE)) throw invalid(from, 'it is no backup of content-sync');
+  if (!hasTable(db, ORIGIN_TABLE)) throw invalidBackup(from, 'it is no backup of content-sync');
   const { data: origin } = originSchema.safeParse(db.prepare(`SELECT * FROM ${ORIGIN_TABLE}`).get());
-  if (origin === undefined) throw invalid(from, 'its origin record is missing or damaged');
+  if (origin === undefined) throw invalidBackup(from, 'its origin record is missing or damaged');
   if (origin.format > BACKUP_FORMAT) {
-    throw new ConfigError('backup_newer', `${from} was written by a newer content-sync (${origin.content_sync})`, {
-      hint: 'restore it with that version',
-    });
+    const version = origin.content_sync;
+    throw invalidBackup(from, `it was written by a newer content-sync (${version})`, 'restore it with that version');
   }
   if (origin.source !== source) {
-    throw new ConfigError('backup_of_other', `${from} is a backup of the source ${origin.source}, not of ${source}`, {
-      hint: `name that source with --source, or the backup of ${source}`,
-    });
+    const hint = `name that source with --source, or the backup of ${source}`;
+    throw invalidBackup(from, `it is a backup of the source ${origin.source}, not of ${source}`, hint);
   }
   const damage = findDamage(db);
-  if (damage !== null) throw invalid(from, `it is damaged: ${damage}`);
+  if (damage !== null) throw invalidBackup(from, `it is damaged: ${damage}`);
   isUpToDate(from, new Set(stepsDone(db)), WAREHOUSE_MIGRATIONS);
   return origin;
 }
 
-function invalid(shown: string, why: string): ConfigError {
-  return new ConfigError('backup_invalid', `${shown}: ${why}`, {
-    hint: 'name a file that content-sync backup has written, and that was copied whole',
-  });
+function invalidBackup(
+  from: string,
+  why: string,
+  hint = 'name a file that content-sync backup has written, and that was copied completely',
+): ConfigError {
+  return new ConfigError('backup_invalid', `${from}: ${why}`, { hint });
 }
 
 /**

@@ -33,7 +33,7 @@ export async function readCheckpoint(own: Kysely<OwnTables>, resource: string): 
   const row = await own.selectFrom('_sync_checkpoints').selectAll().where('resource', '=', resource).executeTakeFirst();
   if (row === undefined) return null;
   if (typeof row.format === 'number' && row.format > CHECKPOINT_FORMAT) {
-    throw new ConfigError('state_newer', `the checkpoint of ${resource} was written by a newer content-sync`, {
+    throw new ConfigError('warehouse_newer', `the checkpoint of ${resource} was written by a newer content-sync`, {
       hint: 'run that version',
     });
   }

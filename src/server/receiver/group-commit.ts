@@ -31,7 +31,6 @@ const MAX_REST_MS = 20;
 const PASSING_CODES: ReadonlySet<string> = new Set([
   'warehouse_busy',
   'warehouse_full',
-  'warehouse_io',
   'warehouse_unreachable',
   'warehouse_refused',
 ]);

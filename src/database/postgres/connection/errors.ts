@@ -81,7 +81,7 @@ const ERRORS: readonly ErrorRow[] = [
   {
     prefixes: ['CERT_', 'SELF_SIGNED', 'DEPTH_ZERO', 'UNABLE_TO', 'HOSTNAME_MISMATCH', 'ERR_TLS', 'ERR_SSL', 'EPROTO'],
     message: /does not support SSL|establishing an SSL connection/,
-    code: 'warehouse_untrusted',
+    code: 'warehouse_unusable',
     hint: 'see `sslmode` in `warehouse`: name the authority of the certificate in sslrootcert or NODE_EXTRA_CA_CERTS, or say sslmode=no-verify or disable where the way to the server is safe',
     config: true,
   },

@@ -1,4 +1,6 @@
-// Statements that empty, drop and create managed views around a change of their tables.
+// Managed views while their tables change. A view whose types change is dropped and created again. A view whose types stay
+// is only emptied (`SELECT NULL::bigint AS price WHERE false`) until its table has changed, so that reports which somebody has
+// built on it stay.
 import { escapeIdentifier as quoted, escapeLiteral } from 'pg';
 import { z } from 'zod';
 import type { ViewChange } from '../../view-dialect.ts';
@@ -6,7 +8,10 @@ import type { Session, Step } from '../connection/session.ts';
 import { columnPairs, type Dependent, type TableColumns, type ViewPlan } from '../widening/dependents.ts';
 import { VIEW_DIALECT } from './dialect.ts';
 
-/** Plans the views around a change of columns. With `isCollated` a collation changes, which no view allows in place. */
+/**
+ * Plans what happens to each managed view when the columns `uses` change. With `isCollated` the collation of a column changes,
+ * for which a view has to be dropped.
+ */
 export async function planViews(
   { execute }: Session,
   views: readonly ViewChange[],
@@ -21,7 +26,8 @@ export async function planViews(
   const existing = rows.map(readExisting);
   const retyped = existing.filter(({ name, columns, isUsed }) => {
     const view = wanted.get(name);
-    return (isCollated && (isUsed || view?.isChanged === true)) || !isExtended(columns, view?.columns ?? []);
+    const getsCollation = isCollated && (isUsed || view?.isChanged === true);
+    return getsCollation || !isExtended(columns, view?.columns ?? []);
   });
   const detached = existing.filter((view) => view.isUsed && !retyped.includes(view));
   return {
@@ -32,7 +38,7 @@ export async function planViews(
   };
 }
 
-/** Returns the statements that empty those of the views that depend on one of the tables; they retain their columns. */
+/** Returns the statements that empty those of the views that depend on one of the tables. */
 export async function emptyViews(
   { execute }: Session,
   views: readonly string[],
@@ -42,7 +48,7 @@ export async function emptyViews(
   return rows.flatMap((row) => (row.is_used ? [emptyView(readExisting(row))] : []));
 }
 
-/** Returns the steps that rename views whose names tables need. */
+/** Returns the steps that rename views whose names new tables need. */
 export function clearNames(views: readonly ViewChange[]): Step[] {
   return views.flatMap(({ name, former }) => {
     if (former === undefined) return [];
@@ -55,8 +61,8 @@ export function clearNames(views: readonly ViewChange[]): Step[] {
 }
 
 /**
- * Returns the statements that create the views which are new, changed, dropped or emptied. `dropped` are the dropped
- * ones, each with the statements for its rights and comments.
+ * Returns the statements that create the views which are new, changed, dropped or emptied. `dropped` has the dropped ones,
+ * each with the statements that restore its rights and comments.
  */
 export function createViews(
   { views, detached, options }: ViewPlan,

@@ -1,16 +1,21 @@
-// Finds the views and other objects that depend on columns, and the statements that create them again.
+// Postgres neither alters nor drops a column that a view names. Before a column widens (`price` from bigint to numeric), the
+// views on it are dropped, and afterwards created again as they were. This file finds them, with the statements that create
+// them again, and refuses a change that would lose something which belongs to somebody else.
 import { z } from 'zod';
 import type { ExecuteSql } from '../../database.ts';
 import type { ViewChange } from '../../view-dialect.ts';
 import { InUse, type UsedColumn, type UsedView } from '../../warehouse.ts';
 import type { Session } from '../connection/session.ts';
 
-/** The effect of a change of tables on the managed views. */
+/** What a change of tables means for the managed views. */
 export interface ViewPlan {
   views: readonly ViewChange[];
   /** Names of the views whose types change: they are dropped, and created again with all that depends on them. */
   retyped: readonly string[];
-  /** Other views on changed columns, each with the statement that empties it: all that depends on them stays. */
+  /**
+   * Other views on changed columns, each with the statement that replaces its query by one without rows: it no longer
+   * depends on the columns, and all that depends on the view stays.
+   */
   detached: ReadonlyMap<string, string>;
   /** `WITH (...)` of the existing views: an administrator may have set `security_invoker`. */
   options: ReadonlyMap<string, string>;
@@ -21,13 +26,13 @@ export interface TableColumns {
   columns: readonly string[];
 }
 
-/** Parameters `$1` and `$2` of the queries below: the names of the tables and of the columns. */
+/** The parameters of `USED_COLUMNS`: as many names of tables as of columns. */
 export function columnPairs(uses: readonly TableColumns[]): [tables: string[], columns: string[]] {
   const pairs = uses.flatMap(({ table, columns }) => columns.map((column) => [table, column] as const));
   return [pairs.map(([table]) => table), pairs.map(([, column]) => column)];
 }
 
-/** The columns `$1`, `$2` with their `attrelid` and `attnum`. */
+/** The columns `$2` of the tables `$1`, with the numbers by which the catalog of Postgres knows them. */
 const USED_COLUMNS = `ROWS FROM (pg_catalog.unnest($1::text[]), pg_catalog.unnest($2::text[])) AS used(table_name, column_name)
   JOIN pg_attribute ON attrelid = pg_catalog.to_regclass(pg_catalog.quote_ident(used.table_name)) AND attname = used.column_name`;
 
@@ -39,7 +44,7 @@ export interface Dependent {
   view: string | null;
   kind: 'VIEW' | 'MATERIALIZED VIEW';
   owner: string;
-  /** True if our role may act for its owner. */
+  /** True if our role may create it again as its owner. */
   ours: boolean;
   /** The first one creates the view. */
   statements: string[];
@@ -54,8 +59,8 @@ const originSchema = z.object({
 });
 
 /**
- * Finds the views that depend on the columns, and managed views that are to be dropped with all that depends on them, in
- * the order of their dependencies. Postgres neither alters nor drops a column that a view names.
+ * Finds the views that depend on the columns, and the retyped views with all that depends on them: first those on which
+ * others depend.
  */
 export async function findDependents(
   execute: ExecuteSql,
@@ -130,9 +135,9 @@ export function inUse(dependents: readonly Dependent[], cause?: unknown): InUse 
 }
 
 /**
- * The statements that create the view with its rules, triggers, comments, owner, indexes, rows and rights. A materialized
- * view is created without data, because it must run with the rights of its owner. Functions are named with their schema,
- * because other roles may create functions of the same name in ours.
+ * An SQL array of the statements that create the view of a row of `seen`, with its rules, triggers, comments, owner,
+ * indexes, rows and rights. A materialized view is created without data, because its query must run with the rights of its
+ * owner. Functions are called with their schema, because other roles may create functions of the same name in ours.
  */
 const CREATION = `
   pg_catalog.format('CREATE %s %s%s AS %s%s', kind, name,
@@ -159,6 +164,10 @@ const CREATION = `
         UNION ALL SELECT attname, (pg_catalog.aclexplode(attacl)).* FROM pg_attribute
           WHERE attrelid = seen.oid) AS granted)`;
 
+/**
+ * `named`: the changed columns. `stands`: all views on them or on retyped views, with how deep they are nested and which
+ * column or view made them part of the result. `seen`: each of these views once, with its facts.
+ */
 const DEPENDENTS = `
   WITH RECURSIVE named AS (
     SELECT attrelid, attnum, table_name, column_name FROM ${USED_COLUMNS}

@@ -37,7 +37,7 @@ interface Alteration {
 
 /**
  * Creates tables, adds and widens columns, updates views and runs the growth's statements, in one transaction under the
- * lease. Throws `ConfigError` (`table_exists`, `column_in_use`, `warehouse_refused`, `schema_unsafe`) and `SyncError`.
+ * lease. Throws `ConfigError` (`table_exists`, `table_in_use`, `warehouse_refused`, `schema_unsafe`) and `SyncError`.
  */
 export async function growTables(database: Database, growth: ShapeGrowth): Promise<readonly DroppedView[]> {
   const { before, after, views, statements, claim, references = new Set<string>() } = growth;

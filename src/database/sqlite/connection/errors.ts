@@ -34,7 +34,7 @@ const ERRORS: readonly ErrorRow[] = [
   },
   {
     prefix: 'SQLITE_READONLY',
-    code: 'warehouse_read_only',
+    code: 'warehouse_refused',
     hint: 'give this user write access to the database file and its folder (SQLite needs both)',
     config: true,
   },
@@ -58,7 +58,7 @@ const ERRORS: readonly ErrorRow[] = [
   },
   {
     prefix: 'SQLITE_IOERR',
-    code: 'warehouse_io',
+    code: 'warehouse_full',
     hint: 'the disk refused a read or write: check the volume, then run the same command again',
   },
 ];

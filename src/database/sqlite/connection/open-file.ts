@@ -201,7 +201,7 @@ export async function syncWal(file: string): Promise<void> {
   } catch (error) {
     // Nothing was written yet, or the last connection has copied everything into the database.
     if (hasErrorCode(error, /^ENOENT$/)) return;
-    throw new SyncError('warehouse_io', `${file}-wal: ${messageOf(error)}`, {
+    throw new SyncError('warehouse_full', `${file}-wal: ${messageOf(error)}`, {
       recovery: 'stop',
       hint: 'the disk does not take what was written: check the volume of the warehouse',
       cause: error,
