@@ -1,4 +1,3 @@
-// The commands `warehouse backup` and `warehouse restore`.
 import path from 'node:path';
 import type { Command } from 'commander';
 import type { SourceSettings } from '../config/settings.ts';
@@ -31,6 +30,8 @@ import {
   withApp,
 } from './command/sources.ts';
 import { eraseCompletely, eventRules } from './erase-records.ts';
+
+// The commands `warehouse backup` and `warehouse restore`.
 
 const FILE = 'File of the backup; {source} stands for the name of the source';
 
@@ -162,7 +163,7 @@ async function forEachFile(
 async function refuseInUse(context: CliContext, chosen: ChosenSource): Promise<void> {
   const { warehouse, name } = chosen.source;
   if (sharedDatabase(warehouse) !== null) return;
-  if ((await findServe(context, chosen)) !== null) {
+  if ((await findServe(chosen)) !== null) {
     throw new SyncError('warehouse_in_use', `a running serve keeps ${name}`, {
       recovery: 'stop',
       hint: 'stop it, then run the same command again',

@@ -1,4 +1,3 @@
-// `content-sync deletes`: lists deletes that wait for a decision of the user, and confirms or discards them.
 import { Command } from 'commander';
 import { openWarehouse, openWarehouseToRead } from '../database/databases.ts';
 import { SyncError } from '../model/errors.ts';
@@ -20,6 +19,8 @@ import {
   whileOpen,
   withApp,
 } from './command/sources.ts';
+
+// `content-sync deletes`: lists deletes that wait for a decision of the user, and confirms or discards them.
 
 type DecideOptions = SourceOptions & { id?: string[] };
 
@@ -94,7 +95,7 @@ async function decideInSource(
   const request = { source: source.name, resources, decision, ids };
   // Without a warehouse nothing can wait, and none is created.
   await (await openWarehouseToRead(source.warehouse, context.clock)).close();
-  if (decision === 'discard' || (await findServe(context, chosen)) !== null) {
+  if (decision === 'discard' || (await findServe(chosen)) !== null) {
     const warehouse = await openWarehouse(source.warehouse, context.clock);
     const decided = await whileOpen(warehouse, () => decideDeletes(warehouse, request));
     if (decision === 'discard') return decided;

@@ -361,7 +361,7 @@ export const ERROR_EXPLANATIONS: Readonly<Record<string, readonly ErrorExplanati
       fix: 'Run `content-sync control resume`.',
     },
     {
-      codes: 'serve_missing serve_gone serve_silent serve_version control_denied',
+      codes: 'serve_missing serve_gone serve_version control_denied',
       cause: 'No `serve` is running, it did not respond, is of another version, or belongs to another user.',
       fix: 'Start or restart `serve` with the same version, user and `control` setting, and run the command again.',
     },

@@ -93,7 +93,7 @@ export async function startServing(context: CliContext, options: ServeOptions): 
   });
   served.start(receiver.inbox);
   const { control: path } = settings;
-  const socket = path === null ? null : await openControlSocket({ path, pages, log });
+  const socket = path === null ? null : await openControlSocket({ path, control: served.control, log });
   return {
     url: receiver.url,
     log,

@@ -13,7 +13,14 @@ import { computeDue, resourceTimes } from '../server/schedule/due.ts';
 import type { SyncCommand } from '../sync/plan.ts';
 import { NO_NOTES, type RunReport } from '../sync/report.ts';
 import { type CliContext, EXIT_CODES, print } from './command/context.ts';
-import { type ChosenSource, findServe, forEachSource, sourceCommand, type SourceOptions, withApp } from './command/sources.ts';
+import {
+  type ChosenSource,
+  findServe,
+  forEachSource,
+  sourceCommand,
+  type SourceOptions,
+  withApp,
+} from './command/sources.ts';
 import { summaryText, watchRun } from './command/watch-run.ts';
 
 // `content-sync backfill` and `content-sync sync`: run in this process, or have a running `serve` do it.
@@ -75,7 +82,7 @@ async function syncByServe({ context, chosen, command, options, areNamed }: Comm
   const { source, log } = chosen;
   // A `serve` follows its own schedule, and does not restart copies.
   const isLocal = options.restart === true || options.due === true;
-  const serve = isLocal ? null : await findServe(context, chosen);
+  const serve = isLocal ? null : await findServe(chosen);
   if (serve === null) return null;
   const leaving = new AbortController();
   const signal = AbortSignal.any([context.signal, leaving.signal]);
@@ -87,7 +94,6 @@ async function syncByServe({ context, chosen, command, options, areNamed }: Comm
       if (report === null) throw toSyncError(answer);
       log.info({ resource }, `requested from the running serve: ${answer.message}`);
       if (context.stderr.isTTY === true) context.stderr.write(`${visibleText(`${resource}: ${answer.message}`)}\n`);
-      // A request through the database may be refused after it was accepted.
       const ended = await report;
       for (const each of ended.resources) logRuns(log, context.clock, 'info').ended(each, NO_NOTES, null);
       return ended;
@@ -172,7 +178,6 @@ async function dueCommands(
     // The caller chooses the time: a call at the exact time of an occurrence finds it due.
     const times = { ...resourceTimes({ source, resource, hasFilter }, schedule), jitter: 0 };
     const stored = await readCheckpoint(app.warehouse.own, resource);
-    // This process has no earlier measurements: only the stored times count.
     const due = computeDue({ times, stored, now, watchedSince: now });
     // Also if the service requested a wait: the run then says so, and sends nothing.
     if (due.command !== null) commands[resource] = due.command;

@@ -1,12 +1,11 @@
 // What commands for configured sources share: their options, the loop over the sources, and the running `serve`.
 import { existsSync } from 'node:fs';
-import { hostname, userInfo } from 'node:os';
+import { userInfo } from 'node:os';
 import { Command, Option } from 'commander';
 import type { Logger } from 'pino';
 import { settingsError } from '../../config/file/yaml-file.ts';
 import { loadSettings } from '../../config/load-settings.ts';
 import { type Settings, type SourceSettings, umaskOf } from '../../config/settings.ts';
-import { sharedDatabase } from '../../database/databases.ts';
 import { ConfigError } from '../../model/errors.ts';
 import { LOG_LEVELS, type LogLevel } from '../../model/vocabulary.ts';
 import { createLog } from '../../observe/log.ts';
@@ -162,19 +161,12 @@ export async function withApp<T>(
   return whileOpen(await openApp({ source, clock, log, secrets, ...(retried === undefined ? {} : { retried }) }), work);
 }
 
-/** The `serve` that keeps a source fresh; null if none runs. Throws `SyncError('control_denied')`. */
-export async function findServe(
-  { clock }: CliContext,
-  { control, source }: ChosenSource,
-): Promise<ServeConnection | null> {
-  const hasSocket = control !== null && existsSync(control);
-  if (!hasSocket && sharedDatabase(source.warehouse) === null) return null;
+/** The `serve` on this machine that keeps a source fresh; null if none runs. Throws `SyncError('control_denied')`. */
+export async function findServe({ control }: ChosenSource): Promise<ServeConnection | null> {
+  if (control === null || !existsSync(control)) return null;
   // Loaded only if a `serve` may run.
-  const { findLeader, findSocket } = await import('../../server/controls/serve-connection.ts');
-  const by = caller();
-  const socket = hasSocket ? await findSocket(control, by) : null;
-  // A `serve` on another machine is reached through the database.
-  return socket ?? findLeader({ warehouse: source.warehouse, clock, by: `${by} on ${hostname()}` });
+  const { findSocket } = await import('../../server/controls/serve-connection.ts');
+  return findSocket(control, caller());
 }
 
 /** The user and the process of this command, for the audit log of the `serve` that it controls. */

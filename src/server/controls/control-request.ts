@@ -1,4 +1,4 @@
-// Requests to a running `serve` (sync, pause, resume, retry), their answers, and how both are written as JSON.
+// Requests to a running `serve` (sync, retry), their answers, and how both are written as JSON.
 import { z } from 'zod';
 import { messageOf, SyncError } from '../../model/errors.ts';
 import type { RunReport } from '../../sync/report.ts';
@@ -10,8 +10,6 @@ const now = z.literal(true).optional().meta({ description: 'Forget a wait that t
 /** A request to a running process, from the command line. */
 export const controlRequestSchema = z.discriminatedUnion('action', [
   z.strictObject({ action: z.literal('sync'), source, resource, mode: z.enum(['incremental', 'full']) }),
-  z.strictObject({ action: z.literal('pause'), source, resource }),
-  z.strictObject({ action: z.literal('resume'), source, resource }),
   z.strictObject({ action: z.literal('retry'), source, resource, now }),
 ]);
 
@@ -25,13 +23,6 @@ export const controlBodySchema = z.strictObject({
   /** The caller, for the audit log. */
   by: z.string().max(200).nullable(),
 });
-
-/** The caller, for the audit log. */
-export interface ControlOrigin {
-  via: 'command' | 'database';
-  /** The user and process of the command; null if that is not known. */
-  by: string | null;
-}
 
 /** The result of a request so far: syncs may still be in progress. */
 export interface ControlAnswer {
@@ -50,14 +41,11 @@ export interface ControlResult {
   report: Promise<RunReport> | null;
 }
 
-/** The same once its syncs have ended. */
-export interface ControlEnd {
-  answer: ControlAnswer;
-  report: RunReport | null;
-}
-
-/** Carries out a request. Never rejects: the answer says why one could not be carried out. */
-export type Control = (request: ControlRequest, origin: ControlOrigin) => Promise<ControlResult>;
+/**
+ * Carries out a request of `by`, the user and process of the command, which the log names. Never rejects: the answer says
+ * why one could not be carried out.
+ */
+export type Control = (request: ControlRequest, by: string | null) => Promise<ControlResult>;
 
 /** The answer of a request that is carried out. */
 export function done(message: string): ControlAnswer {
@@ -78,9 +66,4 @@ export function failed(error: unknown): ControlAnswer {
 /** The error of an answer that is not done. */
 export function toSyncError({ code = 'refused', message, hint }: ControlAnswer): SyncError {
   return new SyncError(code, message, { recovery: 'stop', ...(hint === null ? {} : { hint }) });
-}
-
-/** The caller for users: `ann (command)`. */
-export function originText({ via, by }: ControlOrigin): string {
-  return by === null ? via : `${by} (${via})`;
 }
