@@ -1,4 +1,4 @@
-// `content-sync control pause`, `resume` and `retry`: control a running `serve`, or store a pause for the next one.
+// `content-sync control pause`, `resume` and `retry`: pauses resources in the database, or has `serve` try again.
 import type { Command } from 'commander';
 import { firstPage } from '../checks/listing-scan.ts';
 import { openWarehouse } from '../database/databases.ts';
@@ -20,7 +20,8 @@ import {
 } from './command/sources.ts';
 
 type ControlOptions = SourceOptions & { now?: true };
-/** `content-sync pause`: stops work on resources until they are resumed. */
+
+/** Stores a pause: a running `serve` and every later process honour it. */
 export function pauseCommand(context: CliContext): Command {
   return resourceCommand(context, 'pause', async ({ source, resources }) => {
     const what = `${source.name} ${resources.join(', ')}`;
@@ -32,6 +33,7 @@ export function pauseCommand(context: CliContext): Command {
   });
 }
 
+/** Deletes a pause; deliveries stored meanwhile are processed. */
 export function resumeCommand(context: CliContext): Command {
   return resourceCommand(context, 'resume', async ({ source, resources }) => {
     return whileOpen(await openWarehouse(source.warehouse, context.clock), async (warehouse) => {
@@ -44,6 +46,7 @@ export function resumeCommand(context: CliContext): Command {
   });
 }
 
+/** Has the running `serve` try again at once, after a fix. */
 export function retryCommand(context: CliContext): Command {
   return resourceCommand(context, 'retry', (chosen, names, options) => retry(context, chosen, names, options)).option(
     '--now',

@@ -1,4 +1,3 @@
-// `content-sync backfill` and `content-sync sync`: run in this process, or have a running `serve` do it.
 import type { Command } from 'commander';
 import type { Settings } from '../config/settings.ts';
 import { readCheckpoint } from '../database/state/checkpoints.ts';
@@ -14,15 +13,10 @@ import { computeDue, resourceTimes } from '../server/schedule/due.ts';
 import type { SyncCommand } from '../sync/plan.ts';
 import { NO_NOTES, type RunReport } from '../sync/report.ts';
 import { type CliContext, EXIT_CODES, print } from './command/context.ts';
-import {
-  type ChosenSource,
-  findServe,
-  forEachSource,
-  sourceCommand,
-  type SourceOptions,
-  withApp,
-} from './command/sources.ts';
+import { type ChosenSource, findServe, forEachSource, sourceCommand, type SourceOptions, withApp } from './command/sources.ts';
 import { summaryText, watchRun } from './command/watch-run.ts';
+
+// `content-sync backfill` and `content-sync sync`: run in this process, or have a running `serve` do it.
 
 interface SyncOptions extends SourceOptions {
   restart?: true;
@@ -177,7 +171,6 @@ async function dueCommands(
     // The caller chooses the time: a call at the exact time of an occurrence finds it due.
     const times = { ...resourceTimes({ source, resource, hasFilter }, schedule), jitter: 0 };
     const stored = await readCheckpoint(app.warehouse.own, resource);
-    // This process has no earlier measurements: only the stored times count.
     const due = computeDue({ times, stored, now, watchedSince: now });
     // Also if the service requested a wait: the run then says so, and sends nothing.
     if (due.command !== null) commands[resource] = due.command;
