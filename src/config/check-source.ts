@@ -1,4 +1,7 @@
-/** Checks the settings of one source, and loads and checks its profile (`checkSource`). */
+/**
+ * Checks the settings of one source, loads its profile, and checks that the two fit together (`checkSource`): a profile with
+ * `auth: { type: bearer }` needs a `token` in the settings, for example.
+ */
 import { dirname } from 'node:path';
 import type { Profile } from './profile/profile.ts';
 import { withDefaultStore } from './file-stores.ts';

@@ -1,4 +1,7 @@
-/** The setting `files` of a source: its schema, and which files go to which store. */
+/**
+ * The setting `files` of a source: its schema, and which files of the records go to which store (`resolveFiles`). A store is
+ * a folder (`disk:data/{source}/files`) or a bucket (`s3://bucket/prefix`).
+ */
 import { z } from 'zod';
 import type { SettingsFinding } from './file/yaml-file.ts';
 import { documented, timeSpan } from './profile/basic-fields.ts';
@@ -28,7 +31,7 @@ interface SourceWithFiles {
 }
 
 /** Resolves the setting of a source; `cwd` is the base of relative paths. */
-export function filesOf(
+export function resolveFiles(
   source: SourceWithFiles & { files: FilesFields },
   { cwd, env, fileMode }: { cwd: string; env: NodeJS.ProcessEnv; fileMode: number },
 ): FilesSettings {

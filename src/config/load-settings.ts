@@ -4,7 +4,7 @@ import { dirname, isAbsolute, join, relative, resolve } from 'node:path';
 import { ConfigError, messageOf } from '../model/errors.ts';
 import { alertFindings, alertSecrets } from './alerts-schema.ts';
 import { type CheckedSource, checkSource, type SourceEntry, type SourceContext } from './check-source.ts';
-import { filesOf, storeFindings, storesOf } from './file-stores.ts';
+import { resolveFiles, storeFindings, storesOf } from './file-stores.ts';
 import { checkValue } from './file/check-value.ts';
 import {
   holdsLiteralSecret,
@@ -24,7 +24,7 @@ import {
   type YamlFile,
 } from './file/yaml-file.ts';
 import { profileReader } from './load-profile.ts';
-import { networkOf, networkSecrets } from './network.ts';
+import { resolveNetwork, networkSecrets } from './network.ts';
 import { secretsOf } from './profile/auth.ts';
 import { controlPath, type Settings, settingsSchema, SOURCE_NAME, type SourceSettings } from './settings.ts';
 import {
@@ -261,9 +261,9 @@ function assemble(
         profile,
         resources,
         auth: settings.auth ?? { type: 'none' },
-        files: filesOf({ ...settings, name, profile, resources }, filesPlace),
+        files: resolveFiles({ ...settings, name, profile, resources }, filesPlace),
         webhook: settings.webhook ?? null,
-        network: networkOf(http, cwd, env),
+        network: resolveNetwork(http, cwd, env),
         keep_runs,
         warehouse: sourceAddress(warehouse, name, cwd),
       },

@@ -1,4 +1,5 @@
-// Widens the tables of a resource for new records, and rewrites stored rows if that changes them.
+// Widens the tables of a resource for new records (`shapeAndGrow`), changes the views with them, and rewrites stored rows
+// whose values the new types would have stored otherwise (`finishReshape`). Example: a column of numbers gets its first text.
 import { setImmediate } from 'node:timers/promises';
 import type { CompiledQuery } from 'kysely';
 import type { ResourceProfile } from '../config/profile/profile.ts';

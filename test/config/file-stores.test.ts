@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { filesOf, storeFindings, storesOf, withDefaultStore } from '../../src/config/file-stores.ts';
+import { resolveFiles, storeFindings, storesOf, withDefaultStore } from '../../src/config/file-stores.ts';
 import { profileSchema } from '../../src/config/profile/profile.ts';
 
 const page = { style: 'cursor', cursor_param: 'cursor', next_cursor: 'next' };
@@ -11,7 +11,7 @@ const place = { cwd: '/srv', env: { AWS_REGION: 'eu-central-1', HOME: '/root' },
 it('a file goes to the store of its entry, else to that of its source, and nowhere without either', () => {
   const resolve = (store: string | null) => {
     const source = { name: 'blog', profile: withDefaultStore(profile, store), resources: ['images'] };
-    return filesOf({ ...source, files: { ...usual, store } }, place);
+    return resolveFiles({ ...source, files: { ...usual, store } }, place);
   };
   const set = resolve('disk:data/{source}/files');
   expect(storesOf(set)).toEqual([

@@ -1,4 +1,5 @@
-// `warehouse rebuild`: fills new tables from stored bodies and swaps them in.
+// `warehouse rebuild` (`rebuildTables`): makes the tables of a resource again from the stored bodies of its records, as a
+// backfill would make them, and swaps them in. A user does so after a change of the profile, such as another type of a field.
 import { setImmediate } from 'node:timers/promises';
 import { type CompiledQuery, type RawBuilder, sql } from 'kysely';
 import type { ResourceProfile } from '../../config/profile/profile.ts';
@@ -14,7 +15,7 @@ import { timestampText } from '../../model/timestamp-text.ts';
 import { shapeChanges } from '../../rows/evolve-shape.ts';
 import { parseJson } from '../../rows/json/parse-json.ts';
 import { fieldMask } from '../../rows/mask-fields.ts';
-import { unwrapped } from '../../rows/records/as-record.ts';
+import { unwrapRecord } from '../../rows/records/as-record.ts';
 import { textHash } from '../../rows/records/record-key.ts';
 import { initialShape, shapeRecords } from '../../rows/shape-page.ts';
 import { lenientProfile, takenNames, withNumeric } from '../grow-shape.ts';
@@ -318,7 +319,7 @@ export function bodyReader({ unwrap, fields }: ResourceProfile): (body: string) 
   const excluded = Object.entries(fields).filter(([, { exclude }]) => exclude);
   const hide = fieldMask(Object.fromEntries(excluded.map(([path]) => [path, { exclude: true, hash: false }])), '');
   return (body) => {
-    const record = { value: unwrapped(parseJson(body), unwrap), bytes: Buffer.from(body) };
+    const record = { value: unwrapRecord(parseJson(body), unwrap), bytes: Buffer.from(body) };
     return excluded.length === 0 ? record : hide(record);
   };
 }

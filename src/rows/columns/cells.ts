@@ -1,4 +1,5 @@
-// Converts JSON values to cells of each column type, and widens types.
+// Converts JSON values to the cells of a column (`TO_CELL`), finds the type that a value needs (`narrowestType`, `widen`),
+// and reads times as services write them (`parseInstant`): `2026-01-02T03:04:05+01:00` becomes `2026-01-02 02:04:05`.
 import type { JsonValue } from '../../model/json.ts';
 import type { Cell } from '../../model/table.ts';
 import type { TimeZone } from '../../model/time-zone.ts';
@@ -110,7 +111,7 @@ export function widen(a: ColumnType, b: ColumnType): ColumnType {
 }
 
 /** Returns the narrowest type of a value; null for null. */
-export function typeOf(value: JsonValue): ColumnType | null {
+export function narrowestType(value: JsonValue): ColumnType | null {
   if (value === null) return null;
   if (typeof value === 'string') return textType(value);
   if (typeof value === 'boolean') return 'boolean';
@@ -121,7 +122,7 @@ export function typeOf(value: JsonValue): ColumnType | null {
 
 /** Returns the wider type that a column needs for a value that does not fit. */
 export function widenFor(type: ColumnType, value: JsonValue): ColumnType {
-  const other = typeOf(value) ?? type;
+  const other = narrowestType(value) ?? type;
   // An integer beyond 2^53 is an integer, but a double would lose its last digits.
   if (type === 'double' && other === 'integer') return 'numeric';
   return widen(type, other);

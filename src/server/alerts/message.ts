@@ -4,8 +4,8 @@ import {
   ALERT_KINDS,
   type AlertKind,
   type ChannelSettings,
-  contentTypeOf,
-  filledBody,
+  findContentType,
+  renderAlertBody,
   JSON_TYPE,
 } from '../../config/alerts-schema.ts';
 import type { SentAlert } from '../../database/state/server-state.ts';
@@ -233,7 +233,9 @@ function toBody(settings: PostSettings, message: AlertMessage): string {
     return JSON.stringify({ text: text.length > MAX_SLACK_CHARS ? `${text.slice(0, MAX_SLACK_CHARS)}…` : text });
   }
   if (settings.body === undefined) return JSON.stringify(message);
-  return filledBody(settings.body, contentTypeOf(settings.headers), (name) => [message[name] ?? ''].flat().join(', '));
+  return renderAlertBody(settings.body, findContentType(settings.headers), (name) =>
+    [message[name] ?? ''].flat().join(', '),
+  );
 }
 
 /** Such as `ECONNREFUSED` or `EAUTH (535)`: not the message of the error, which may contain an address. */
