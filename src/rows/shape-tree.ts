@@ -13,7 +13,7 @@ import { hasContent, isObject } from './records/as-record.ts';
 /** Child tables of one resource; arrays beyond them become JSON columns. */
 const MAX_CHILD_TABLES = 64;
 /** Conversions are only tried with it; what it notes is not used. */
-export const IGNORED_NOTES: CellNotes = { suspect: false, repaired: 0 };
+export const IGNORED_NOTES: CellNotes = { repaired: 0 };
 
 /** The part of a resource's profile (`config/profile/profile.ts`) that shaping needs. */
 export interface ShapeProfile {

@@ -76,7 +76,7 @@ export function declaredEnd(page: { style: string; end?: Partial<DeclaredEnd> | 
 
 /** How a listing of any page style ends. */
 interface DeclaredEnd {
-  status: readonly number[];
+  status: number[];
   body: AnswerRule['body'];
   repeated_page: boolean;
   unchanged_cursor: boolean;

@@ -183,11 +183,7 @@ export const answerRuleFields = {
 };
 
 /** Matches answers with one of these statuses, whose body meets the condition if there is one. */
-export interface AnswerRule {
-  status: readonly number[];
-  /** The value at the path is not null, and contains the text unless that is null. */
-  body: { path: string; contains: string | null } | null;
-}
+export type AnswerRule = z.output<z.ZodObject<typeof answerRuleFields>>;
 
 /** A row of the outcome table: the first one whose conditions hold decides, before the built-in rows (`outcome-table.ts`). */
 export const outcomeRuleSchema = z.strictObject({

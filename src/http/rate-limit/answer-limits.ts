@@ -324,7 +324,7 @@ function waitIn(text: string, unit: RateEntry['unit'], serverNow: number): numbe
 function parseWait(text: string, now: number): number {
   if (NUMBER.test(text)) return untilNumber(Number(text), now);
   if (GO_DURATION.test(text)) return goDuration(text);
-  return (ISO_DATE.test(text) ? Date.parse(text) : (httpDate(text, now) ?? Number.NaN)) - now;
+  return (ISO_DATE.test(text) ? Date.parse(text) : (httpDate(text) ?? Number.NaN)) - now;
 }
 
 /** A comma between two values of a repeated header, not within a date. */

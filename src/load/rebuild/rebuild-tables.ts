@@ -12,6 +12,7 @@ import { SyncError } from '../../model/errors.ts';
 import type { SourceRecord } from '../../model/json.ts';
 import type { ResourceShape, TableRows, TableShape } from '../../model/table.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
+import type { ColumnType } from '../../model/vocabulary.ts';
 import { shapeChanges } from '../../rows/evolve-shape.ts';
 import { parseJson } from '../../rows/json/parse-json.ts';
 import { fieldMask } from '../../rows/mask-fields.ts';
@@ -174,20 +175,16 @@ async function swapStagedTables(
 }
 
 function differences(before: ResourceShape, after: ResourceShape): Pick<Rebuilt, 'gone' | 'changed'> {
-  const left = columnNames(after);
-  const types = new Map(
-    before.tables.flatMap((table) => table.columns.map(({ name, type }) => [`${table.name}.${name}`, type])),
-  );
-  const all = shapeChanges({ resource: after.resource, tables: [] }, after);
-  const changed = all.filter(({ table, column }) => types.get(`${table}.${column.name}`) !== column.type);
+  const [old, made] = [columnTypes(before), columnTypes(after)];
   return {
-    gone: [...columnNames(before)].filter((name) => !left.has(name)),
-    changed: changed.map(({ table, column }) => `${table}.${column.name}`),
+    gone: [...old.keys()].filter((name) => !made.has(name)),
+    changed: [...made.keys()].filter((name) => old.get(name) !== made.get(name)),
   };
 }
 
-function columnNames({ tables }: ResourceShape): Set<string> {
-  return new Set(tables.flatMap((table) => table.columns.map(({ name }) => `${table.name}.${name}`)));
+/** The types of all columns, by `table.column`. */
+function columnTypes({ tables }: ResourceShape): Map<string, ColumnType> {
+  return new Map(tables.flatMap((table) => table.columns.map(({ name, type }) => [`${table.name}.${name}`, type])));
 }
 
 /** The old tables, and those that replace them. */

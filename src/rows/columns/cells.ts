@@ -8,8 +8,6 @@ import { fitsDouble, isExact, isIntegerSource, jsonText } from '../json/parse-js
 
 /** State that conversions share while a page is shaped. */
 export interface CellNotes {
-  /** True if the record's text has a `\u` escape: only then it may contain a NUL or half a surrogate pair. */
-  suspect: boolean;
   /** Cells in which such characters were replaced. */
   repaired: number;
 }
@@ -58,7 +56,7 @@ function timestampIn(zone: TimeZone | null, value: JsonValue): Cell | undefined 
 }
 
 function textCell(value: JsonValue, notes: CellNotes): Cell | undefined {
-  if (typeof value === 'string') return notes.suspect ? repairText(value, notes) : value;
+  if (typeof value === 'string') return repairText(value, notes);
   if (typeof value !== 'object') return String(value);
   return isExact(value) ? value.rawJSON : undefined;
 }
@@ -75,7 +73,7 @@ function repairText(text: string, notes: CellNotes): string {
 
 /** Repairs JSON text in the same way: jsonb rejects the same characters, even escaped. */
 export function repairJson(text: string, notes: CellNotes): string {
-  if (!notes.suspect) return text;
+  if (!text.includes('\\u')) return text;
   const repaired = text.replaceAll(/\\(?:u[0-9a-f]{4}|.)/g, repairEscape);
   if (repaired !== text) notes.repaired++;
   return repaired;
