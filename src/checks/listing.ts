@@ -1,4 +1,3 @@
-// Findings of `content-sync check` about a listing: pages, page size, fields, clock, and what other callers get.
 import { filterName } from '../config/profile/incremental.ts';
 import type { ResourceProfile } from '../config/profile/profile.ts';
 import type { OtherCaller } from '../http/client.ts';
@@ -14,21 +13,12 @@ import { recordsOf } from '../pagination/requests/read-page.ts';
 import { keysOfText } from '../rows/columns/column-name.ts';
 import { updatedPaths, updatedTime } from '../rows/columns/updated-time.ts';
 import { parseJson } from '../rows/json/parse-json.ts';
-import { isObject, unwrapped } from '../rows/records/as-record.ts';
+import { isObject, unwrapRecord } from '../rows/records/as-record.ts';
 import { recordKey } from '../rows/records/record-key.ts';
 import { type CallerView, type CallerViews, isRequestRefused } from './credential.ts';
-import {
-  type CheckFinding,
-  type ExtraQuery,
-  fail,
-  filterQuery,
-  type ListedPage,
-  listingScan,
-  ok,
-  type RequestContext,
-  toListed,
-  warn,
-} from './listing-scan.ts';
+import { type CheckFinding, type ExtraQuery, fail, filterQuery, type ListedPage, listingScan, ok, type RequestContext, toListed, warn } from './listing-scan.ts';
+
+// Findings of `content-sync check` about a listing: pages, page size, fields, clock, and what other callers get.
 
 /** What an empty listing shows without the parameters of its page and its filter. */
 type UnfilteredListing =
@@ -201,7 +191,7 @@ export function describedFields(
   if (records.length === 0) return [];
   // As columns and masks know it, before anything was hidden.
   const values = records.map(({ value, asSent }) =>
-    asSent === undefined ? value : unwrapped(parseJson(asSent.toString()), unwrap),
+    asSent === undefined ? value : unwrapRecord(parseJson(asSent.toString()), unwrap),
   );
   const missing = Object.entries(fields).filter(([path]) => !values.some((value) => hasPath(value, keysOfText(path))));
   const named = missing.map(([path, { hash, exclude }]) => {

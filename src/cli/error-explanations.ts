@@ -22,7 +22,7 @@ export const ERROR_EXPLANATIONS: Readonly<Record<string, readonly ErrorExplanati
       fix: 'Run `content-sync init`, or name your file with `--config`.',
     },
     {
-      codes: 'settings_invalid config_invalid env_file_unreadable',
+      codes: 'settings_invalid config_invalid',
       cause:
         'The config file or a profile has errors, which the message lists with file, line and field, or `.env` cannot be read.',
       fix: 'Correct these lines, or let the user that runs content-sync read `.env`. `warehouse` is `sqlite:<path>` or `postgres://...`.',

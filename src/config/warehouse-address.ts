@@ -1,4 +1,7 @@
-/** The setting `warehouse`: its schema, its faults and secrets, and the address of the database of each source. */
+/**
+ * The setting `warehouse`: its schema, its faults and secrets, and the address of the database of each source
+ * (`sourceAddress`): `sqlite:data/{source}.db` is a file per source, `postgres://...` a database with a schema per source.
+ */
 import { existsSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { dirname, resolve } from 'node:path';

@@ -1,4 +1,5 @@
-// Reads the keys of a page's records, keeps the newest record of each key, and rejects records without a usable key.
+// Reads the key of each record of a page (`keyRecords`). Of several records with one key it keeps the newest, and it rejects
+// records without a usable key, which could not be found again.
 import type { ResourceProfile } from '../config/profile/profile.ts';
 import type { Forgotten } from '../database/state/forgotten.ts';
 import type { JsonValue, SourceRecord, Updated } from '../model/json.ts';

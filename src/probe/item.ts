@@ -1,8 +1,7 @@
-// Finds the id of records, and how one record is fetched by it.
 import { judgeRecord } from '../checks/item.ts';
 import type { JsonObject, JsonValue } from '../model/json.ts';
 import { isExact } from '../rows/json/parse-json.ts';
-import { fieldAt, isObject, unwrapped } from '../rows/records/as-record.ts';
+import { fieldAt, isObject, unwrapRecord } from '../rows/records/as-record.ts';
 import { differenceText } from '../rows/records/record-difference.ts';
 import { selectRecord } from '../rows/records/select-records.ts';
 import { fieldPaths, valuesAt } from './fields.ts';
@@ -10,6 +9,8 @@ import { describeResponse, isUsable, type ProbeResponse } from './probe-client.t
 import { type ProbedListing, recordKeyText } from './probed-listing.ts';
 import { joinPath } from './record-lists.ts';
 import { ID_NAMES, ITEM_PATHS, OTHER_ID } from './vocabulary.ts';
+
+// Finds the id of records, and how one record is fetched by it.
 
 /** Other names of ids than those of the vocabulary; a name of a usual one is known even from a single record. */
 const ENDS_LIKE_ID = /(?:^|[._])(?:uu|gu|u)?id$|[a-z](?:Id|ID|Uid|UUID)$|_key$/;
@@ -150,7 +151,7 @@ function locateRecord(
 ): { record: string; value: JsonObject } | null {
   const wanted = Object.keys(sample);
   for (const { path, object } of objectsIn(json, '', 0)) {
-    const value = unwrapped(object, unwrap);
+    const value = unwrapRecord(object, unwrap);
     if (!isObject(value) || recordKeyText(value, id) !== recordKeyText(sample, id)) continue;
     const shared = wanted.filter((key) => Object.hasOwn(value, key)).length;
     if (shared >= wanted.length / 2 && selectRecord(bytes, json, path) !== null) return { record: path, value };

@@ -1,4 +1,7 @@
-/** Fields of a resource about its records: where they are, their ids, filters, and how they become columns. */
+/**
+ * Fields of a resource about its records: where they are in a response and their ids (`recordFields`), how they become
+ * tables and columns (`tableFields`), and settings of single fields, such as another name (`singleFields`).
+ */
 import { z } from 'zod';
 import type { SourceRecord } from '../../model/json.ts';
 import { isTimeZone, LOCAL } from '../../model/time-zone.ts';

@@ -1,4 +1,8 @@
-/** The field `webhooks` of a profile: how deliveries are signed (`signatureSchema`), and where an event names its record (`webhooksSchema`). */
+/**
+ * The field `webhooks` of a profile: where an event names its record (`webhooksSchema`), and how deliveries are signed
+ * (`signatureSchema`). Example of a scheme: an HMAC of `{ts}.{body}`, in hex, in the header `x-signature`. A scheme that
+ * would let a forged delivery pass is refused, such as one whose signature does not cover the body.
+ */
 import { z } from 'zod';
 import { bodyPath, documented, duration, oneOrMore, withExamples } from './basic-fields.ts';
 import {

@@ -1,12 +1,13 @@
-// Reads the rate limits that an answer states: how long to wait, and how many requests are left. Services use many
-// header names and forms for it; the profile's dialect (`rate_limit`) says which. Example: `RateLimit:
-// "default";r=5;t=30` means that 5 more requests are allowed in the next 30 seconds.
 import { parseDictionary, parseList, Token } from 'structured-headers';
 import type { RateDialect, RateEntry } from '../../config/profile/rate-dialect.ts';
 import type { JsonValue } from '../../model/json.ts';
 import { clockOf, httpDate } from '../../model/timestamp-text.ts';
 import { fieldAt } from '../../rows/records/as-record.ts';
 import { readAnswerAge } from '../client.ts';
+
+// Reads the rate limits that an answer states: how long to wait, and how many requests are left. Services use many
+// header names and forms for it; the profile's dialect (`rate_limit`) says which. Example: `RateLimit:
+// "default";r=5;t=30` means that 5 more requests are allowed in the next 30 seconds.
 
 /** One quota as one answer states it; null for what it does not state. */
 export interface QuotaHint {
@@ -317,7 +318,7 @@ function waitIn(text: string, unit: RateEntry['unit'], serverNow: number): numbe
 function parseWait(text: string, now: number): number {
   if (NUMBER.test(text)) return untilNumber(Number(text), now);
   if (GO_DURATION.test(text)) return goDuration(text);
-  return (ISO_DATE.test(text) ? Date.parse(text) : (httpDate(text, now) ?? Number.NaN)) - now;
+  return (ISO_DATE.test(text) ? Date.parse(text) : (httpDate(text) ?? Number.NaN)) - now;
 }
 
 /** A comma between two values of a repeated header, not within a date. */

@@ -1,4 +1,5 @@
-// Finds the records of a page by the path in the profile, each with its exact bytes.
+// Finds the records of a page by the path in the profile, such as `data.items` (`selectRecords`). Each record keeps its exact
+// bytes of the page, which are hashed and stored as the service sent them.
 import { EACH_ELEMENT, isEach, type PathStep, stepsOf } from '../../model/body-path.ts';
 import type { JsonValue, SourceRecord } from '../../model/json.ts';
 import { COMMA, QUOTE, skipSpace, stringEnd, valueEnd } from '../json/parse-json.ts';
