@@ -48,13 +48,6 @@ export function fixedCredentials(credential: SentCredential): Credentials {
   };
 }
 
-/** Basic authentication (RFC 7617) in UTF-8. */
-export function basicCredentials(username: string, password: string, keepSecret: KeepSecret): Credentials {
-  const encoded = Buffer.from(`${username}:${password}`).toString('base64');
-  keepSecret(encoded);
-  return fixedCredentials(putInto({ in: 'header', prefix: 'Basic' }, encoded));
-}
-
 /** Returns an invalid credential of the same form, without any text of the real one. */
 export function falsifyCredential({ headers, query }: SentCredential): SentCredential {
   return { headers: falsifyValues(headers), query: falsifyValues(query) };

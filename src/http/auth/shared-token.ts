@@ -21,8 +21,8 @@ export interface TokenOccasion {
   lane: Lane;
   /** The newest refresh token; null if none is stored. */
   refreshToken: string | null;
-  /** Called just before sending; returns false if another process has taken over. */
-  isStillMine: () => Promise<boolean>;
+  /** Called just before sending; returns false if another process has taken over. Absent without a token store. */
+  isStillMine?: () => Promise<boolean>;
 }
 
 interface SharedTokenParts {
