@@ -9,7 +9,7 @@ import { countOf, durationText } from '../../observe/figures.ts';
 import { ALERT_TITLES } from '../status/attention.ts';
 import type { Condition } from './plan-alerts.ts';
 
-type ReportedProblem = Omit<Condition, 'count'>;
+type ReportedProblem = Omit<Condition, 'alert' | 'count'>;
 
 /** A message, which each type of channel formats in its own way; times as ISO text in UTC. */
 export interface AlertMessage {
