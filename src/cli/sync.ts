@@ -1,17 +1,17 @@
 import type { Command } from 'commander';
-import type { Settings } from '../config/settings.ts';
+import { parentOf } from '../config/profile/request-fields.ts';
+import type { Settings, SourceSettings } from '../config/settings.ts';
 import { readCheckpoint } from '../database/state/checkpoints.ts';
 import { pausedError, readPauses } from '../database/state/server-state.ts';
 import { SyncError } from '../model/errors.ts';
 import { visibleText } from '../model/visible-text.ts';
 import type { App } from '../server/app.ts';
 import { toSyncError } from '../server/controls/control-request.ts';
-import { syncTogether } from '../server/controls/sync-together.ts';
 import { logRuns } from '../server/log-runs.ts';
 import { createPings } from '../server/ping.ts';
 import { computeDue, resourceTimes } from '../server/schedule/due.ts';
 import type { SyncCommand } from '../sync/plan.ts';
-import { NO_NOTES, type RunReport } from '../sync/report.ts';
+import { NO_NOTES, overallStatus, type RunReport } from '../sync/report.ts';
 import { type CliContext, EXIT_CODES, print } from './command/context.ts';
 import { type ChosenSource, findServe, forEachSource, sourceCommand, type SourceOptions, withApp } from './command/sources.ts';
 import { summaryText, watchRun } from './command/watch-run.ts';
@@ -210,4 +210,28 @@ async function reportAlerts(context: CliContext, synced: readonly SyncedSource[]
   } catch (error) {
     log.warn({ error }, 'alerts could not be reported');
   }
+}
+
+// Syncs several resources in parallel, parents first, with one report.
+
+/** Syncs resources in parallel, as one report; one that depends on another resource comes after that one. */
+async function syncTogether(
+  source: SourceSettings,
+  resources: readonly string[],
+  syncOne: (resource: string) => Promise<RunReport>,
+): Promise<RunReport> {
+  const begun = new Map<string, Promise<RunReport>>();
+  const begin = (resource: string): Promise<RunReport> => {
+    const parent = parentOf(source.profile.resources[resource]);
+    const before = parent !== null && resources.includes(parent) ? (begun.get(parent) ?? begin(parent)) : null;
+    const known = begun.get(resource);
+    if (known !== undefined) return known;
+    const report = before === null ? syncOne(resource) : before.catch(() => undefined).then(() => syncOne(resource));
+    begun.set(resource, report);
+    return report;
+  };
+  const reports = await Promise.all(resources.map(begin));
+  const status = overallStatus(reports.map((report) => report.status));
+  const runId = reports.find(({ run_id }) => run_id !== '')?.run_id ?? '';
+  return { source: source.name, run_id: runId, status, resources: reports.flatMap((report) => report.resources) };
 }

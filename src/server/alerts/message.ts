@@ -10,7 +10,7 @@ import type { Condition } from './plan-alerts.ts';
 
 // The text of an alert message, and sending it by POST, Slack or mail.
 
-type ReportedProblem = Omit<Condition, 'count'>;
+type ReportedProblem = Omit<Condition, 'alert' | 'count'>;
 
 /** A message, which each type of channel formats in its own way; times as ISO text in UTC. */
 export interface AlertMessage {

@@ -3,14 +3,15 @@ import { z } from 'zod';
 import { messageOf, SyncError } from '../../model/errors.ts';
 import type { RunReport } from '../../sync/report.ts';
 
-const source = z.string().min(1).meta({ description: 'Name of a source of the config' });
-const resource = z.string().min(1).optional().meta({ description: 'One resource; all of the source if absent' });
-const now = z.literal(true).optional().meta({ description: 'Forget a wait that the service has stated' });
+const source = z.string().min(1);
+const resource = z.string().min(1);
+/** Forget a wait that the service has requested. */
+const now = z.literal(true).optional();
 
 /** A request to a running process, from the command line. */
 export const controlRequestSchema = z.discriminatedUnion('action', [
   z.strictObject({ action: z.literal('sync'), source, resource, mode: z.enum(['incremental', 'full']) }),
-  z.strictObject({ action: z.literal('retry'), source, resource, now }),
+  z.strictObject({ action: z.literal('retry'), source, resource: resource.optional(), now }),
 ]);
 
 export type ControlRequest = z.output<typeof controlRequestSchema>;

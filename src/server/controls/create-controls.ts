@@ -3,13 +3,12 @@ import type { Logger } from 'pino';
 import type { SourceSettings } from '../../config/settings.ts';
 import { openWarehouse } from '../../database/databases.ts';
 import { lastRun } from '../../database/state/runs.ts';
-import { type Pause, readPauses } from '../../database/state/server-state.ts';
+import { readPauses } from '../../database/state/server-state.ts';
 import type { Warehouse } from '../../database/warehouse.ts';
 import type { Clock } from '../../model/clock.ts';
 import { SyncError } from '../../model/errors.ts';
 import { sleepOrAbort } from '../../model/waiting.ts';
 import { countOf, formatAge } from '../../observe/figures.ts';
-import type { RunReport } from '../../sync/report.ts';
 import type { SourceSupervisor } from '../source-supervisor.ts';
 import {
   type Control,
@@ -21,7 +20,6 @@ import {
   refused,
 } from './control-request.ts';
 import { hurryDeliveries } from './replay-deliveries.ts';
-import { syncTogether } from './sync-together.ts';
 
 interface ControlsOptions {
   /** The supervisor of a source; undefined if this process does not keep it. */
@@ -59,7 +57,7 @@ async function begin(options: ControlsOptions, request: ControlRequest): Promise
   try {
     const what = resource === undefined ? source.name : `${source.name} ${resource}`;
     const parts: ControlParts = { supervisor, warehouse, clock: options.clock, resources, what };
-    if (request.action === 'sync') return await beginSync(parts, request.mode);
+    if (request.action === 'sync') return await beginSync(parts, request.resource, request.mode);
     return { answer: await retry(parts, request.now === true), report: null };
   } finally {
     await warehouse.close();
@@ -87,18 +85,21 @@ function chooseResources({ name, resources }: SourceSettings, resource: string |
 }
 
 /** The answer if one of the resources is paused, else null. */
-function refuseIfPaused({ supervisor, clock, resources }: ControlParts, pauses: ReadonlyMap<string, Pause>) {
+async function refuseIfPaused({ supervisor, warehouse, clock, resources }: ControlParts) {
   const { name } = supervisor.source;
-  const paused = resources.find((resource) => pauses.has(resource));
-  const pause = pauses.get(paused ?? '');
-  if (pause === undefined) return null;
-  const message = `${name} ${paused} was paused ${formatAge(pause.at, clock.now())} by ${pause.by}`;
-  return refused('paused', message, `content-sync resume --source ${name} ${paused}`);
+  const pauses = await readPauses(warehouse.own);
+  for (const resource of resources) {
+    const pause = pauses.get(resource);
+    if (pause === undefined) continue;
+    const message = `${name} ${resource} was paused ${formatAge(pause.at, clock.now())} by ${pause.by}`;
+    return refused('paused', message, `content-sync resume --source ${name} ${resource}`);
+  }
+  return null;
 }
 
 async function retry(parts: ControlParts, now: boolean): Promise<ControlAnswer> {
   const { supervisor, warehouse, clock, resources, what } = parts;
-  const refusal = refuseIfPaused(parts, await readPauses(warehouse.own));
+  const refusal = await refuseIfPaused(parts);
   if (refusal !== null) return refusal;
   const failed: string[] = [];
   for (const resource of resources) {
@@ -123,30 +124,23 @@ async function retry(parts: ControlParts, now: boolean): Promise<ControlAnswer> 
 const OPENING_TIMEOUT_MS = 15_000;
 const CHECK_INTERVAL_MS = 100;
 
-/** Begins syncs of resources, whatever is due. Throws what the warehouse throws. */
-async function beginSync(parts: ControlParts, mode: 'incremental' | 'full'): Promise<ControlResult> {
-  const { supervisor, warehouse, clock, what } = parts;
-  const pauses = await readPauses(warehouse.own);
-  const resources = parts.resources.filter((resource) => !pauses.has(resource));
-  const refusal = refuseIfPaused(parts, pauses);
-  if (refusal !== null && resources.length === 0) return { answer: refusal, report: null };
+/** Begins a sync of a resource, whatever is due. Throws what the warehouse throws. */
+async function beginSync(parts: ControlParts, resource: string, mode: 'incremental' | 'full'): Promise<ControlResult> {
+  const { supervisor, clock, what } = parts;
+  const refusal = await refuseIfPaused(parts);
+  if (refusal !== null) return { answer: refusal, report: null };
   const scanNow = await whenOpen(supervisor, clock);
   if (scanNow === null) {
     const hint = 'see /status.json or the log for why, and ask again';
     return { answer: refused('warehouse_opening', `${what}: the source is not open yet`, hint), report: null };
   }
   const command = mode === 'full' ? 'backfill' : 'sync';
-  const running = resources.flatMap((resource) => supervisor.schedule(resource)?.running ?? []);
-  const mustWait = running.some((each) => command === 'sync' || each.command !== 'backfill');
-  const syncs = resources.length === 1 ? `a scan (${mode})` : `scans (${mode}) of ${resources.join(', ')}`;
-  const joined = running.length > 0 ? '; the full scan in progress is that one' : ' now';
-  const answer = done(`${what}: ${syncs}${mustWait ? ' as soon as the scan in progress has ended' : joined}`);
-  const scan = (resource: string): Promise<RunReport> => {
-    const inProgress = supervisor.schedule(resource)?.running;
-    const isSame = command === 'backfill' && inProgress?.command === 'backfill';
-    return isSame ? inProgress.report : scanNow(resource, command);
-  };
-  return { answer, report: syncTogether(supervisor.source, resources, scan) };
+  const inProgress = supervisor.schedule(resource)?.running ?? null;
+  if (command === 'backfill' && inProgress?.command === 'backfill') {
+    return { answer: done(`${what}: the full scan in progress is that one`), report: inProgress.report };
+  }
+  const start = inProgress === null ? 'now' : 'as soon as the scan in progress has ended';
+  return { answer: done(`${what}: a scan (${mode}) ${start}`), report: scanNow(resource, command) };
 }
 
 async function whenOpen(supervisor: SourceSupervisor, clock: Clock): Promise<SourceSupervisor['scanNow']> {
