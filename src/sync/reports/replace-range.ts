@@ -25,7 +25,18 @@ import { isWrittenAfter } from '../deletes/soft-delete.ts';
 import type { ResourceContext } from '../resource-context.ts';
 import type { RunContext } from '../run-progress.ts';
 import type { JoinedPage, StatedTotals } from './read-range.ts';
-import { type Day, dayBegin, dayBeginLatest, dayOf, dayOfCell, type DayReading, isFinalAt, type ReportRange, type ReportWindow, windowAt } from './report-windows.ts';
+import {
+  type Day,
+  dayBegin,
+  dayBeginLatest,
+  dayOf,
+  dayOfCell,
+  type DayReading,
+  isFinalAt,
+  type ReportRange,
+  type ReportWindow,
+  windowAt,
+} from './report-windows.ts';
 
 /** The windows of a resource, and what is known of their rows. */
 export interface Reports {
