@@ -1,3 +1,4 @@
+// Findings of `content-sync check` about a listing: pages, page size, fields, clock, and what other callers get.
 import { filterName } from '../config/profile/incremental.ts';
 import type { ResourceProfile } from '../config/profile/profile.ts';
 import type { OtherCaller } from '../http/client.ts';
@@ -16,9 +17,18 @@ import { parseJson } from '../rows/json/parse-json.ts';
 import { isObject, unwrapRecord } from '../rows/records/as-record.ts';
 import { recordKey } from '../rows/records/record-key.ts';
 import { type CallerView, type CallerViews, isRequestRefused } from './credential.ts';
-import { type CheckFinding, type ExtraQuery, fail, filterQuery, type ListedPage, listingScan, ok, type RequestContext, toListed, warn } from './listing-scan.ts';
-
-// Findings of `content-sync check` about a listing: pages, page size, fields, clock, and what other callers get.
+import {
+  type CheckFinding,
+  type ExtraQuery,
+  fail,
+  filterQuery,
+  type ListedPage,
+  listingScan,
+  ok,
+  type RequestContext,
+  toListed,
+  warn,
+} from './listing-scan.ts';
 
 /** What an empty listing shows without the parameters of its page and its filter. */
 type UnfilteredListing =

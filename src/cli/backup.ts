@@ -1,3 +1,4 @@
+// The commands `warehouse backup` and `warehouse restore`.
 import path from 'node:path';
 import type { Command } from 'commander';
 import type { SourceSettings } from '../config/settings.ts';
@@ -5,7 +6,13 @@ import type { RestoredParts, RestoreReport } from '../database/database.ts';
 import { databaseAt, openWarehouseToRead, sharedDatabase } from '../database/databases.ts';
 import type { ForgottenRow } from '../database/own-tables.ts';
 import { readTables } from '../database/state/catalog.ts';
-import { checkPrivacyKey, forgottenFingerprint, rememberForgotten, requestErasure, resourcesWithOpenErasures } from '../database/state/forgotten.ts';
+import {
+  checkPrivacyKey,
+  forgottenFingerprint,
+  rememberForgotten,
+  requestErasure,
+  resourcesWithOpenErasures,
+} from '../database/state/forgotten.ts';
 import { refuseWhileOwned } from '../database/state/leases.ts';
 import { ConfigError, SyncError } from '../model/errors.ts';
 import { timestampText } from '../model/timestamp-text.ts';
@@ -13,10 +20,17 @@ import { countOf, formatBytes } from '../observe/figures.ts';
 import { idsInDeliveries } from '../server/inbox/forget-deliveries.ts';
 import { knownIds } from '../sync/forget/traces.ts';
 import { type CliContext, EXIT_CODES, type ExitCode, printReport } from './command/context.ts';
-import { type ChosenSource, findServe, forEachSource, readSettings, sourceCommand, type SourceOptions, whileOpen, withApp } from './command/sources.ts';
+import {
+  type ChosenSource,
+  findServe,
+  forEachSource,
+  readSettings,
+  sourceCommand,
+  type SourceOptions,
+  whileOpen,
+  withApp,
+} from './command/sources.ts';
 import { eraseCompletely, eventRules } from './erase-records.ts';
-
-// The commands `warehouse backup` and `warehouse restore`.
 
 const FILE = 'File of the backup; {source} stands for the name of the source';
 

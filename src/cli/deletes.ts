@@ -1,12 +1,25 @@
+// `content-sync deletes`: lists deletes that wait for a decision of the user, and confirms or discards them.
 import { Command } from 'commander';
 import { openWarehouse, openWarehouseToRead } from '../database/databases.ts';
 import { SyncError } from '../model/errors.ts';
 import { visibleText } from '../model/visible-text.ts';
-import { type DecidedDeletes, decideDeletes, decidedText, type WaitingDelete, waitingDeletes } from '../server/controls/decide-deletes.ts';
+import {
+  type DecidedDeletes,
+  decideDeletes,
+  decidedText,
+  type WaitingDelete,
+  waitingDeletes,
+} from '../server/controls/decide-deletes.ts';
 import { alignedLines, type CliContext, printReport } from './command/context.ts';
-import { type ChosenSource, findServe, forEachSource, sourceCommand, type SourceOptions, whileOpen, withApp } from './command/sources.ts';
-
-// `content-sync deletes`: lists deletes that wait for a decision of the user, and confirms or discards them.
+import {
+  type ChosenSource,
+  findServe,
+  forEachSource,
+  sourceCommand,
+  type SourceOptions,
+  whileOpen,
+  withApp,
+} from './command/sources.ts';
 
 type DecideOptions = SourceOptions & { id?: string[] };
 

@@ -251,7 +251,7 @@ export const ERROR_EXPLANATIONS: Readonly<Record<string, readonly ErrorExplanati
     },
     {
       codes: 'warehouse_full',
-      cause: 'The disk is full or fails.',
+      cause: 'The disk is full or fails, or the database lost commits (a failover, an older backup).',
       fix: 'Make room or check the volume, and run the command again: it resumes.',
     },
     {

@@ -1,3 +1,4 @@
+// `content-sync serve`: keeps all sources fresh until it is stopped, receives webhooks and serves the status page.
 import { Command } from 'commander';
 import type { Logger } from 'pino';
 import { hiddenFields } from '../config/profile/record-fields.ts';
@@ -17,8 +18,6 @@ import { serveWarnings, settingsWarnings } from '../server/serve-warnings.ts';
 import { createVerifier } from '../server/signature/create-verifier.ts';
 import { type CliContext, EXIT_CODES, type ExitCode, MAX_PORT, wholeNumber } from './command/context.ts';
 import { readSettings, reportRefused, type SourceOptions, withSourceOptions } from './command/sources.ts';
-
-// `content-sync serve`: keeps all sources fresh until it is stopped, receives webhooks and serves the status page.
 
 type ServeOptions = SourceOptions & { host?: string; port?: number };
 

@@ -1,3 +1,4 @@
+// `content-sync backfill` and `content-sync sync`: run in this process, or have a running `serve` do it.
 import type { Command } from 'commander';
 import { parentOf } from '../config/profile/request-fields.ts';
 import type { Settings, SourceSettings } from '../config/settings.ts';
@@ -13,10 +14,15 @@ import { computeDue, resourceTimes } from '../server/schedule/due.ts';
 import type { SyncCommand } from '../sync/plan.ts';
 import { NO_NOTES, overallStatus, type RunReport } from '../sync/report.ts';
 import { type CliContext, EXIT_CODES, print } from './command/context.ts';
-import { type ChosenSource, findServe, forEachSource, sourceCommand, type SourceOptions, withApp } from './command/sources.ts';
+import {
+  type ChosenSource,
+  findServe,
+  forEachSource,
+  sourceCommand,
+  type SourceOptions,
+  withApp,
+} from './command/sources.ts';
 import { summaryText, watchRun } from './command/watch-run.ts';
-
-// `content-sync backfill` and `content-sync sync`: run in this process, or have a running `serve` do it.
 
 interface SyncOptions extends SourceOptions {
   restart?: true;

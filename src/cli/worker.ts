@@ -1,3 +1,4 @@
+// `content-sync worker`: shares the work of a `serve` on the same Postgres with any number of other workers.
 import { Command } from 'commander';
 import type { Logger } from 'pino';
 import type { ServeSettings, Settings } from '../config/settings.ts';
@@ -16,8 +17,6 @@ import type { WatchedSource } from '../server/source-supervisor.ts';
 import { type CliContext, EXIT_CODES, type ExitCode, MAX_PORT, wholeNumber } from './command/context.ts';
 import { readSettings, reportRefused, type SourceOptions, withSourceOptions } from './command/sources.ts';
 import { logNote } from './serve.ts';
-
-// `content-sync worker`: shares the work of a `serve` on the same Postgres with any number of other workers.
 
 type WorkerOptions = SourceOptions & { atOnce?: number; host?: string; port?: number };
 

@@ -105,7 +105,6 @@ const WARNING_KINDS = {
   states_listed: { isPartial: true, proof: 'states' },
   end_unproved: { isPartial: true, proof: 'end' },
   parents_unproved: { isPartial: true, proof: 'end' },
-  warehouse_set_back: { isPartial: false, proof: null },
   feed_not_begun: { isPartial: false, proof: null },
   feed_refused: { isPartial: false, proof: null },
   fields_volatile: { isPartial: false, proof: null },

@@ -34,13 +34,6 @@ export function newProgress(mode: ScanMode, warnings: readonly Warning[], meter:
   return { ...none, mode, meter, warnings: [...warnings], columns: new ColumnValues() };
 }
 
-/** Counts on from what is stored, after the database has lost some; null if it has lost even the run. */
-export function countFrom(progress: RunProgress, stored: RunCounters | null): void {
-  const { pages, records, inserted, updated, unchanged, rejected, deleted } = stored ?? NO_COUNTERS;
-  const kept = { pages, records, inserted, updated, unchanged, rejected, deleted };
-  progress.figures = { ...NO_COUNTERS, ...kept, ...countsOf(progress.meter) };
-}
-
 /** Counts a page that is stored, or several as one. */
 export function countPage(progress: RunProgress, outcome: PageOutcome, pages = 1): void {
   progress.figures = withPage(progress.figures, outcome, progress.meter, pages);

@@ -1,3 +1,5 @@
+// `warehouse rebuild` (`rebuildTables`): makes the tables of a resource again from the stored bodies of its records, as a
+// backfill would make them, and swaps them in. A user does so after a change of the profile, such as another type of a field.
 import { setImmediate } from 'node:timers/promises';
 import { type CompiledQuery, type RawBuilder, sql } from 'kysely';
 import type { ResourceProfile } from '../../config/profile/profile.ts';
@@ -21,9 +23,6 @@ import { lenientProfile, takenNames, withNumeric } from '../grow-shape.ts';
 import { coverRows, viewGrowth } from '../grow-views.ts';
 import type { LoadContext } from '../load-context.ts';
 import { shapeOf } from '../prepare-page.ts';
-
-// `warehouse rebuild` (`rebuildTables`): makes the tables of a resource again from the stored bodies of its records, as a
-// backfill would make them, and swaps them in. A user does so after a change of the profile, such as another type of a field.
 
 /** Prefix of the staging tables, which are filled while the old tables are read. */
 const STAGED = '_sync_beside_';

@@ -1,5 +1,12 @@
+// The text of an alert message, and sending it by POST, Slack or mail.
 import { EnvHttpProxyAgent, request } from 'undici';
-import { ALERT_KINDS, type ChannelSettings, findContentType, JSON_TYPE, renderAlertBody } from '../../config/alerts-schema.ts';
+import {
+  ALERT_KINDS,
+  type ChannelSettings,
+  findContentType,
+  JSON_TYPE,
+  renderAlertBody,
+} from '../../config/alerts-schema.ts';
 import type { SentAlert } from '../../database/state/server-state.ts';
 import { retryAfter } from '../../http/rate-limit/answer-limits.ts';
 import { visibleText } from '../../model/visible-text.ts';
@@ -7,8 +14,6 @@ import { unlessAborted } from '../../model/waiting.ts';
 import { countOf, durationText } from '../../observe/figures.ts';
 import { ALERT_TITLES } from '../status/attention.ts';
 import type { Condition } from './plan-alerts.ts';
-
-// The text of an alert message, and sending it by POST, Slack or mail.
 
 type ReportedProblem = Omit<Condition, 'alert' | 'count'>;
 

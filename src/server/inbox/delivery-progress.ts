@@ -1,10 +1,9 @@
+// The progress of one delivery in memory, its errors and retries, and the row that is stored in the end.
 import type { DeliveryRow, DeliveryUpdate } from '../../database/inbox.ts';
 import { backoffDelay, type BackoffLimits } from '../../http/request-loop.ts';
 import { DeferredError, messageOf, SyncError } from '../../model/errors.ts';
 import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
 import type { EventTarget } from './read-delivery.ts';
-
-// The progress of one delivery in memory, its errors and retries, and the row that is stored in the end.
 
 /** How far one delivery is processed. Its body is not kept in memory. */
 export interface DeliveryProgress {
