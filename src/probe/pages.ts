@@ -37,8 +37,8 @@ interface PageSize {
 
 export async function probePages(listing: ProbedListing): Promise<void> {
   const { findings, conventions, first, recordsPath } = listing;
-  const totals = countsIn(first, recordsPath).totals.filter(({ value }) => value >= listing.records.length);
-  if (totals.length > 0) listing.total = Math.max(...totals.map(({ value }) => value));
+  const totals = countsIn(first, recordsPath).stated.filter((total) => total >= listing.records.length);
+  if (totals.length > 0) listing.total = Math.max(...totals);
   if (await probeLikeBefore(listing)) return;
   let size = await findPageSize(listing);
   let step = await findStep(listing, size?.name ?? null);
@@ -168,7 +168,8 @@ async function probeOffsetTexts(listing: ProbedListing): Promise<boolean> {
   const { records, findings, first, total } = listing;
   const at = Math.min(SMALL_PAGE, records.length - 1);
   const isRange = /range/i.test(Object.keys(first.headers).join(' '));
-  if (at < 1 || (!isRange && total === null && !USUAL_SIZES.has(records.length))) return false;
+  const isWhole = total === records.length;
+  if (at < 1 || isWhole || !(isRange || total !== null || USUAL_SIZES.has(records.length))) return false;
   for (const { query = {}, headers = {} } of OFFSET_TEXTS) {
     const open = (offset: number) => {
       const fill = (texts: QueryParams): QueryParams =>
