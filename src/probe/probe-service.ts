@@ -120,7 +120,12 @@ export async function probeService(options: ProbeOptions): Promise<ProbeResult> 
     const all = await findListings(context, { ...options, findings, onListings: () => (about = 'listings') });
     if (all.length === 0) throw noListing(client, options);
     const chosen = choose === undefined ? null : await choose(all.map(toSummary));
-    const listings = chosen === null ? all : all.filter(({ name }) => chosen.includes(name));
+    const selected = chosen === null ? all : all.filter(({ name }) => chosen.includes(name));
+    // Nothing can be learned of an empty listing.
+    const filled = selected.filter(({ records }) => records.length > 0);
+    const listings = filled.length > 0 ? filled : selected;
+    const empty = selected.filter((listing) => !listings.includes(listing)).map(({ path }) => path);
+    if (empty.length > 0) context.notes.push(`empty, and so not copied: ${empty.join(', ')} (run this again later)`);
     const allowed = SERVICE_REQUESTS + LISTING_REQUESTS * listings.length;
     client.allowMore(Math.max(allowed, client.spent + MIN_REQUESTS * listings.length) - client.maxRequests);
     const each = Math.floor(client.remaining / listings.length);
