@@ -1,4 +1,3 @@
-// `content-sync init`: writes a working config from an address and a credential, and checks it.
 import { appendFileSync, chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, isAbsolute, join, relative, resolve } from 'node:path';
 import { Command } from 'commander';
@@ -18,6 +17,8 @@ import { findService, type FoundService, type NamedProfile } from './init/find-s
 import { dropFailed, findCollections, type OwnProfile, ownProfileText } from './init/own-profile.ts';
 import { Questions } from './init/questions.ts';
 import { syncHere } from './sync.ts';
+
+// `content-sync init`: writes a working config from an address and a credential, and checks it.
 
 /** Every question has an option that answers it. */
 interface InitOptions {
@@ -173,7 +174,9 @@ async function checkResult(context: CliContext, checked: NewSource): Promise<Exi
   const options = optionsFor(context, checked);
   const failed = sections.flatMap(({ findings }) => findings.filter(({ status }) => status === 'fail'));
   if (failed.length > 0) {
-    print(context, `\nCorrect the profile as FAIL says, then: content-sync check${options}`);
+    const guess = found.probed?.findings.find(({ proved, value }) => !proved && value !== null);
+    const place = guess === undefined ? '' : ` (${guess.path.join('.')} is a guess: ${guess.evidence})`;
+    print(context, `\nCorrect the profile as FAIL says${place}, then: content-sync check${options}`);
     return EXIT_CODES.failed;
   }
   return EXIT_CODES.ok;
@@ -198,12 +201,10 @@ async function copyFirst(context: CliContext, checked: NewSource): Promise<ExitC
     const count = total === copied ? `${copied} of ${total} records, verified by count` : `${copied} records`;
     const why = [error, ...warnings].flatMap((each) => (each === undefined ? [] : [each.message]));
     print(context, `${resource}: ${status}, ${count}${status === 'ok' ? '' : `; ${why.join('; ')}`}`);
-    const guesses = found.probed?.findings.filter(
+    const guess = found.probed?.findings.find(
       ({ path, proved, value }) => !proved && value !== null && path[1] === resource,
     );
-    const [guess] = guesses ?? [];
-    if (status !== 'ok' && guess !== undefined)
-      print(context, `  to set in the profile: ${guess.path.join('.')} (${guess.evidence})`);
+    if (status !== 'ok' && guess !== undefined) print(context, `  set ${guess.path.join('.')}: ${guess.evidence}`);
   }
   const options = optionsFor(context, checked);
   print(context, `\nNext: content-sync ${report.status === 'ok' ? 'serve' : 'check'}${options}`);

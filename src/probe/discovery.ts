@@ -126,11 +126,10 @@ function rootsBelow({ pathname }: URL): readonly string[] {
 async function findByUsualName({ context: { client }, baseUrl, open, stopsAtRefusal }: Search): Promise<Candidate[]> {
   const roots = rootsBelow(baseUrl);
   const capitalised = (name: string): string => name.charAt(0).toUpperCase() + name.slice(1);
-  const [all, some, few] = roots.length === 1 ? [30, 12, 0] : [20, 6, 5];
   const places = [
-    { place: (name: string) => `/${name}`, count: all },
-    { place: (name: string) => `/${capitalised(name)}`, count: some },
-    ...roots.slice(1, 4).map((root) => ({ place: (name: string) => `${root}/${name}`, count: few })),
+    { place: (name: string) => `/${name}`, count: 36 },
+    { place: (name: string) => `/${capitalised(name)}`, count: 8 },
+    ...roots.slice(1).map((root) => ({ place: (name: string) => `${root}/${name}`, count: 4 })),
   ];
   for (const { place, count } of places) {
     for (const name of USUAL_NAMES.slice(0, count)) {

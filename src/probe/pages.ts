@@ -37,8 +37,8 @@ interface PageSize {
 
 export async function probePages(listing: ProbedListing): Promise<void> {
   const { findings, conventions, first, recordsPath } = listing;
-  const totals = countsIn(first, recordsPath).totals.filter(({ value }) => value >= listing.records.length);
-  if (totals.length > 0) listing.total = Math.max(...totals.map(({ value }) => value));
+  const totals = countsIn(first, recordsPath).stated.filter((total) => total >= listing.records.length);
+  if (totals.length > 0) listing.total = Math.max(...totals);
   if (await probeLikeBefore(listing)) return;
   let size = await findPageSize(listing);
   let step = await findStep(listing, size?.name ?? null);
@@ -100,18 +100,8 @@ async function reportOnlyPage(listing: ProbedListing, size: PageSize | null): Pr
   const { findings, records, first, firstPage, total } = listing;
   const count = records.length;
   const { saysMore } = nextSigns(first, listing.recordsPath);
-  if (size !== null && count < Number(firstPage[size.name] ?? 0) && (total === null || total === count)) {
-    // The service cuts the listing, and has no second page: it is requested as one large page.
-    const query = { ...listing.query, ...firstPage };
-    Object.assign(listing, { query, isWhole: true });
-    findings.proved(['query'], query, `${size.evidence}; ${size.sizeEvidence}`);
-    return findings.proved(
-      ['page', 'style'],
-      'single',
-      `${size.sizeEvidence}, and no parameter leads to a second page`,
-    );
-  }
-  const evidence = `${describeResponse(first)}, ${count} records, and no parameter makes it fewer or leads on`;
+  const shown = size?.sizeEvidence ?? `${describeResponse(first)}, ${count} records, and no parameter makes it fewer`;
+  const evidence = `${shown}; no parameter leads to a second page`;
   const isCut = saysMore || (total !== null && total > count);
   const whole = isCut ? null : await showWhole(listing);
   if (whole !== null) {
@@ -135,10 +125,9 @@ async function reportOnlyPage(listing: ProbedListing, size: PageSize | null): Pr
 async function showWhole(listing: ProbedListing): Promise<string | null> {
   const { records, total, id, conventions, first, recordsPath } = listing;
   const count = records.length;
-  const isTotal = countsIn(first, recordsPath).totals.some(
-    ({ path, value }) => value === count && !PAGE_COUNT.test(path),
-  );
-  if (isTotal && total === count && count > 0) return 'the total says as many';
+  const { totals, stated } = countsIn(first, recordsPath);
+  const isPageCount = totals.length === stated.length && totals.every(({ path }) => PAGE_COUNT.test(path));
+  if (total === count && !isPageCount) return 'the total says as many';
   if (!USUAL_SIZES.has(count)) return 'no service cuts a page there';
   if (conventions.largestWhole > count) return 'another listing without pages has more';
   const numbers = records.map((record) => fieldAt(record, id)).filter((value) => typeof value === 'number');
@@ -168,7 +157,8 @@ async function probeOffsetTexts(listing: ProbedListing): Promise<boolean> {
   const { records, findings, first, total } = listing;
   const at = Math.min(SMALL_PAGE, records.length - 1);
   const isRange = /range/i.test(Object.keys(first.headers).join(' '));
-  if (at < 1 || (!isRange && total === null && !USUAL_SIZES.has(records.length))) return false;
+  const isWhole = total === records.length;
+  if (at < 1 || isWhole || !(isRange || total !== null || USUAL_SIZES.has(records.length))) return false;
   for (const { query = {}, headers = {} } of OFFSET_TEXTS) {
     const open = (offset: number) => {
       const fill = (texts: QueryParams): QueryParams =>

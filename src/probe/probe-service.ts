@@ -91,9 +91,11 @@ const EXPERIMENTS: readonly Experiment[] = [
   { run: probeFilter, field: 'incremental', fallback: () => null },
 ];
 
-/** Requests for the service, and for each listing. */
+/** Requests for the service, and for each listing; while no listing is found, some of those of the first one are used. */
 const SERVICE_REQUESTS = 60;
 const LISTING_REQUESTS = 25;
+const SEARCH_REQUESTS = 70;
+const MIN_REQUESTS = 15;
 
 /**
  * Finds a profile for a service by experiment: GET only, one request at a time, at the service's pace, at most
@@ -105,7 +107,7 @@ export async function probeService(options: ProbeOptions): Promise<ProbeResult> 
   refuseUnknownForm(options);
   if (credential !== null) secrets.push(credential.secret, ...Object.values(credential.headers ?? {}));
   let about = 'credential';
-  const { maxRequests = SERVICE_REQUESTS } = options;
+  const { maxRequests = SEARCH_REQUESTS } = options;
   const onRequest = (requested: string, requests: number): void =>
     options.progress?.({ about, requested, requests, maxRequests: client.maxRequests });
   const common = { network, baseUrl, credential, clock, secrets, signal, isFixed: options.maxRequests !== undefined };
@@ -118,8 +120,14 @@ export async function probeService(options: ProbeOptions): Promise<ProbeResult> 
     const all = await findListings(context, { ...options, findings, onListings: () => (about = 'listings') });
     if (all.length === 0) throw noListing(client, options);
     const chosen = choose === undefined ? null : await choose(all.map(toSummary));
-    const listings = chosen === null ? all : all.filter(({ name }) => chosen.includes(name));
-    client.allowMore(Math.max(0, client.spent + LISTING_REQUESTS * listings.length - client.maxRequests));
+    const selected = chosen === null ? all : all.filter(({ name }) => chosen.includes(name));
+    // Nothing can be learned of an empty listing.
+    const filled = selected.filter(({ records }) => records.length > 0);
+    const listings = filled.length > 0 ? filled : selected;
+    const empty = selected.filter((listing) => !listings.includes(listing)).map(({ path }) => path);
+    if (empty.length > 0) context.notes.push(`empty, and so not copied: ${empty.join(', ')} (run this again later)`);
+    const allowed = SERVICE_REQUESTS + LISTING_REQUESTS * listings.length;
+    client.allowMore(Math.max(allowed, client.spent + MIN_REQUESTS * listings.length) - client.maxRequests);
     const each = Math.floor(client.remaining / listings.length);
     for (const [at, listing] of listings.entries()) {
       about = listing.name;

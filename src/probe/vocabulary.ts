@@ -15,8 +15,8 @@ const table = (text: string): Readonly<Record<string, readonly string[]>> =>
 export const PAGE_PARAMS = table(`
   limit                page offset skip start
   per_page             page
-  page_size            page page_number
-  pageSize             page pageNumber pageIndex currentPage
+  page_size            page page_number page_no page_num
+  pageSize             page pageNumber pageNo pageNum pageIndex currentPage
   size                 page from number
   page[size]           page[number]
   _limit               _page _start _offset
@@ -48,6 +48,10 @@ export const PAGE_PARAMS = table(`
   Limit                Offset Skip Page
   page_limit           page page_offset
   amount               page offset
+  page_count           page
+  psize                page p pg
+  sz                   pg page p
+  ps                   p page pg
 `);
 /** Of services without a parameter for the size. */
 export const NUMBER_PARAMS = words('page offset skip start p $skip _page from pageNumber page[number] startIndex');
@@ -203,14 +207,15 @@ export const WRAPPER = /^(?:node|doc|document|record|resource|item|entry|_source
 
 /** Names that listings often have, the commonest first. */
 export const USUAL_NAMES = words(`
-  posts articles products items users pages orders customers authors tags categories comments books events documents
-  tasks projects notes contacts companies media images files tickets invoices employees people messages news
-  collections accounts assets entries stories teams groups members organizations suppliers vendors publishers brands
-  locations stores warehouses payments subscriptions plans prices coupons reviews movies albums songs artists recipes
-  courses lessons students teachers departments countries cities places vehicles cars devices sensors bookings rooms
-  hotels flights jobs leads deals campaigns todos issues labels content records objects`);
+  products orders customers users posts articles items books authors tasks projects events invoices tickets employees
+  notes contacts tags categories comments movies documents people recipes messages issues devices accounts records
+  companies courses students media pages assets teams clients suppliers reviews images files news collections entries
+  stories groups members organizations vendors publishers brands locations stores warehouses payments subscriptions
+  plans prices coupons albums songs artists lessons teachers departments countries cities places vehicles cars sensors
+  measurements readings bookings rooms hotels flights jobs leads deals campaigns todos labels patients appointments
+  inventory shipments transactions content objects`);
 /** Where an API may begin below the address. */
-export const ROOTS = ['', '/api', '/api/v1', '/v1', '/rest', '/wp-json'];
+export const ROOTS = ['', '/api', '/api/v1', '/v1'];
 /** Where services keep the description of their API. */
 export const OPENAPI_PATHS = words(`
   /openapi.json /swagger.json /v3/api-docs /docs/json /api-docs /swagger/v1/swagger.json /explorer/swagger.json
