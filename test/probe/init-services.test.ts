@@ -101,9 +101,8 @@ it(`init alone gets a right copy of ${REACHED.right} services (22 are wanted), a
     for (let next = left.shift(); next !== undefined; next = left.shift()) verdicts.push(await copyService(next));
   };
   await Promise.all(Array.from({ length: AT_ONCE }, work));
-  const order = ['right', 'told', 'wrong'];
   const lines = verdicts
-    .toSorted((a, b) => order.indexOf(a.verdict) - order.indexOf(b.verdict))
+    .toSorted((a, b) => a.verdict.localeCompare(b.verdict))
     .map(
       ({ name, verdict, requests, seconds, said }) => `${verdict} ${requests} requests ${seconds} s ${name} ${said}`,
     );

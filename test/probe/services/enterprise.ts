@@ -42,7 +42,7 @@ const springPage: Product = {
   fields: ['id', 'name', 'updatedAt'],
   base: '/billing',
   credential: header('x-api-key', 'f3a91c7e5b2d4806'),
-  docs: ['/v3/api-docs', { openapi: '3.0.1' }, 'page size sort updatedAfter'],
+  docs: ['/v3/api-docs', { openapi: '3.0.1' }, 'page size sort updatedAfter', '/billing'],
   list: ({ query }, items, name) => {
     if (name === 'currencies') return { body: items };
     const all = since(items, 'updatedAt', query.get('updatedAfter'));
