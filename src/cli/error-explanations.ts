@@ -250,7 +250,7 @@ export const ERROR_EXPLANATIONS: Readonly<Record<string, readonly ErrorExplanati
       fix: 'See `pg_stat_activity`, close the program that holds the lock, and run the command again.',
     },
     {
-      codes: 'warehouse_full',
+      codes: 'warehouse_full warehouse_io',
       cause: 'The disk is full or fails, or the database lost commits (a failover, an older backup).',
       fix: 'Make room or check the volume, and run the command again: it resumes.',
     },
