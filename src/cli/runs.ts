@@ -63,17 +63,17 @@ function showCommand(context: CliContext): Command {
       });
       if (isFound) return;
       throw new ConfigError('usage', `no run has the id ${id}`, {
-        hint: 'run content-sync runs to list the stored runs (keep_runs); runs without changes are merged into a later one',
+        hint: 'run content-sync runs to list the stored runs (keep_runs); of runs without changes only the last one is kept',
       });
     });
 }
 
 /** Converts a run for `--json`: times are UTC text. */
-function toJson({ started_at, finished_at, first_started_at, ...rest }: RunRecord): object {
+function toJson({ started_at, finished_at, ...rest }: RunRecord): object {
   const ended = finished_at === null ? null : timestampText(finished_at);
   const times = { started_at: timestampText(started_at), finished_at: ended };
   const seconds = finished_at === null ? null : (finished_at - started_at) / 1_000;
-  return { ...rest, ...times, first_started_at: timestampText(first_started_at), seconds };
+  return { ...rest, ...times, seconds };
 }
 
 function detailsToJson({ schema_changes, ...rest }: RunDetails): object {
@@ -103,7 +103,7 @@ export function runsTable(runs: readonly RunRecord[], paint: Paint): string {
       timestampText(run.started_at).slice(0, 19),
       tookText(run),
       rowsText(run),
-      countText(run.all_requests),
+      countText(run.requests),
       formatNote(run),
     ].map(visibleText),
   );
@@ -131,13 +131,8 @@ function rowsText({ inserted, updated, deleted, held, rejected, unchanged }: Run
   return counts.length === 0 ? `${countText(unchanged)} unchanged` : counts.join(', ');
 }
 
-function formatNote({ error, warnings, runs, first_started_at }: RunRecord): string {
-  const since = timestampText(first_started_at).slice(0, 19);
-  return [
-    ...(runs > 1 ? [`${countText(runs)} runs since ${since} that changed nothing`] : []),
-    ...(error === null ? [] : [error.code]),
-    ...warnings.map(({ code }) => code),
-  ].join('; ');
+function formatNote({ error, warnings }: RunRecord): string {
+  return [...(error === null ? [] : [error.code]), ...warnings.map(({ code }) => code)].join('; ');
 }
 
 /** Formats one run, with a section for each resource. */
@@ -185,11 +180,8 @@ interface RunFact {
 function runFacts(part: RunDetails): RunFact[] {
   const { error, rejects, rejected } = part;
   const began = `${timestampText(part.started_at)} UTC, ${formatDuration(part)}`;
-  const before = `${countText(part.runs)} runs that changed nothing, the first at ${timestampText(part.first_started_at)} UTC`;
-  const sum = `${countOf(part.all_requests, 'request')}, ${formatBytes(part.all_bytes)}`;
   const facts: RunFact[] = [
     { title: 'began', lines: [began] },
-    { title: 'merged', lines: part.runs === 1 ? [] : [`${before}: ${sum} in all`] },
     { title: 'records', lines: [formatRecords(part)] },
     { title: 'requests', lines: [formatRequests(part)] },
     { title: 'error', lines: error === null ? [] : [`${error.message} [${error.code}]`, ...remedy(error.hint)] },
@@ -234,8 +226,8 @@ function formatRecords({ records, inserted, updated, unchanged, deleted, held, r
   return `${countText(records)} on ${countOf(pages, 'page')}: ${parts.join(', ')}`;
 }
 
-function formatRequests({ requests, retries, limited, bytes, outcomes, runs }: RunDetails): string {
+function formatRequests({ requests, retries, limited, bytes, outcomes }: RunDetails): string {
   const counted = Object.entries(outcomes).map(([outcome, count]) => `${countText(count)} ${outcome}`);
-  const by = counted.length === 0 ? '' : `; by outcome${runs > 1 ? ', of all runs' : ''}: ${counted.join(', ')}`;
+  const by = counted.length === 0 ? '' : `; by outcome: ${counted.join(', ')}`;
   return `${countText(requests)}, ${countText(retries)} retried, ${countText(limited)} limited, ${formatBytes(bytes)}${by}`;
 }
