@@ -92,17 +92,17 @@ function showCommand(context: CliContext): Command {
       });
       if (isFound) return;
       throw new ConfigError('usage', `no run has the id ${id}`, {
-        hint: 'run content-sync runs to list the stored runs (keep_runs); runs without changes are merged into a later one',
+        hint: 'run content-sync runs to list the stored runs (keep_runs); of runs without changes only the last one is kept',
       });
     });
 }
 
 /** Converts a run for `--json`: times are UTC text. */
-function toJson({ started_at, finished_at, first_started_at, ...rest }: RunRecord): object {
+function toJson({ started_at, finished_at, ...rest }: RunRecord): object {
   const ended = finished_at === null ? null : timestampText(finished_at);
   const times = { started_at: timestampText(started_at), finished_at: ended };
   const seconds = finished_at === null ? null : (finished_at - started_at) / 1_000;
-  return { ...rest, ...times, first_started_at: timestampText(first_started_at), seconds };
+  return { ...rest, ...times, seconds };
 }
 
 function detailsToJson({ schema_changes, ...rest }: RunDetails): object {
@@ -118,7 +118,7 @@ const STATUS = HEAD.indexOf('status');
 function formatRuns(runs: readonly RunRecord[], paint: Paint): string {
   if (runs.length === 0) return '  no such runs';
   const rows = runs.map((run) => {
-    const { run_id, resource, status, mode, all_requests: requests, started_at, finished_at } = run;
+    const { run_id, resource, status, mode, requests, started_at, finished_at } = run;
     const began = timestampText(started_at).slice(0, 19);
     const took = finished_at === null ? NONE : formatDelay(finished_at - started_at);
     const cells = [run_id, resource, status, mode, began, took, rowsText(run), countText(requests), formatNote(run)];
@@ -144,13 +144,8 @@ function rowsText({ inserted, updated, deleted, held, rejected, unchanged }: Run
   return counts.length === 0 ? `${countText(unchanged)} unchanged` : counts.join(', ');
 }
 
-function formatNote({ error, warnings, runs, first_started_at }: RunRecord): string {
-  const since = timestampText(first_started_at).slice(0, 19);
-  return [
-    ...(runs > 1 ? [`${countText(runs)} runs since ${since} that changed nothing`] : []),
-    ...(error === null ? [] : [error.code]),
-    ...warnings.map(({ code }) => code),
-  ].join('; ');
+function formatNote({ error, warnings }: RunRecord): string {
+  return [...(error === null ? [] : [error.code]), ...warnings.map(({ code }) => code)].join('; ');
 }
 
 /** One resource's part in a run: its facts, each as lines under a title. */
@@ -165,8 +160,6 @@ function detailLines(part: RunDetails, paint: Paint): string[] {
 function runFacts(part: RunDetails): [title: string, lines: string[]][] {
   const { error, rejects, rejected, started_at, finished_at, warnings, schema_changes } = part;
   const took = finished_at === null ? 'in progress' : `took ${formatDelay(finished_at - started_at)}`;
-  const earlier = `${countText(part.runs)} runs that changed nothing, the first at ${timestampText(part.first_started_at)} UTC`;
-  const sum = `${countOf(part.all_requests, 'request')}, ${formatBytes(part.all_bytes)}`;
   const rejectLines = rejects.map(({ reason, record_id, detail, is_resolved }) => {
     const since = is_resolved ? ' (accepted since, or no longer listed)' : '';
     return `${reason}  ${record_id ?? NONE}  ${detail}${since}`;
@@ -176,7 +169,6 @@ function runFacts(part: RunDetails): [title: string, lines: string[]][] {
   }
   return [
     ['began', [`${timestampText(started_at)} UTC, ${took}`]],
-    ['merged', part.runs === 1 ? [] : [`${earlier}: ${sum} in all`]],
     ['records', [formatRecords(part)]],
     ['requests', [formatRequests(part)]],
     ['error', error === null ? [] : [`${error.message} [${error.code}]`, ...remedy(error.hint)]],
@@ -206,8 +198,8 @@ function formatRecords({ records, inserted, updated, unchanged, deleted, held, r
   return `${countText(records)} on ${countOf(pages, 'page')}: ${parts.join(', ')}`;
 }
 
-function formatRequests({ requests, retries, limited, bytes, outcomes, runs }: RunDetails): string {
+function formatRequests({ requests, retries, limited, bytes, outcomes }: RunDetails): string {
   const counted = Object.entries(outcomes).map(([outcome, count]) => `${countText(count)} ${outcome}`);
-  const by = counted.length === 0 ? '' : `; by outcome${runs > 1 ? ', of all runs' : ''}: ${counted.join(', ')}`;
+  const by = counted.length === 0 ? '' : `; by outcome: ${counted.join(', ')}`;
   return `${countText(requests)}, ${countText(retries)} retried, ${countText(limited)} limited, ${formatBytes(bytes)}${by}`;
 }

@@ -294,7 +294,7 @@ interface AlertRow {
   returns: number;
 }
 
-/** One resource's part in a run, or in consecutive runs that changed nothing. */
+/** One resource's part in a run. */
 export interface RunRow {
   run_id: string;
   resource: string;
@@ -321,13 +321,12 @@ export interface RunRow {
   error: string | null;
   /** JSON array of `{code, message, hint, accepted?}`; null for none. */
   warnings: string | null;
-  /** The number of runs in the row; its counters and times are those of the latest one. */
-  runs: number;
-  /** When the first of them began, and the sums of all; null in a row of one run. */
-  first_started_at: string | null;
-  all_requests: number | null;
-  all_bytes: number | null;
-  /** JSON object: attempts of all its runs by outcome; null while it runs, and in rows of early versions. */
+  /** Not written since 0.2, like the next three. */
+  runs?: number | undefined;
+  first_started_at?: string | null | undefined;
+  all_requests?: number | null | undefined;
+  all_bytes?: number | null | undefined;
+  /** JSON object: attempts by outcome; null while it runs, and in rows of early versions. */
   outcomes: string | null;
   error_hint: string | null;
   /** Identifies the failed request for the service's operators; null if the response had none. */

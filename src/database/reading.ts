@@ -144,6 +144,24 @@ export class RowQueries {
     );
   }
 
+  /** Keys of rows that were deleted before a time, the oldest first. */
+  keysDeletedBefore({ name, key: [first = ''] }: TableShape, before: TimestampText, limit: number): Promise<string[]> {
+    return this.#readKeys(sql`SELECT ${sql.id(first)} AS "key" FROM ${this.named(name)}
+      WHERE "_deleted_at" < ${before} ORDER BY "_deleted_at" LIMIT ${limit}`);
+  }
+
+  /** Those of the keys whose rows are live and were last written before a time. */
+  async keysWrittenBefore(
+    { name, key: [first = ''] }: TableShape,
+    keys: readonly string[],
+    before: TimestampText,
+  ): Promise<string[]> {
+    if (keys.length === 0) return [];
+    const key = sql.id(first);
+    return this.#readKeys(sql`SELECT ${key} AS "key" FROM ${this.named(name)}
+      WHERE ${key} IN (${sql.join(keys)}) AND "_deleted_at" IS NULL AND "_synced_at" < ${before}`);
+  }
+
   /**
    * Keys of the live rows with the latest times: per column up to `limit` rows for which it is the first of the columns
    * that is not null.

@@ -1,7 +1,7 @@
 // Warns of columns that get no values any more, that became text, or whose values a view hides.
 import type { SchemaChangeRow, TimestampText } from '../database/own-tables.ts';
 import { commentKey } from '../database/state/catalog.ts';
-import { countFilled, keysWrittenBefore, readValueChanges, saveValueChanges } from '../database/state/stored-rows.ts';
+import { countFilled, readValueChanges, saveValueChanges } from '../database/state/stored-rows.ts';
 import type { PageFacts } from '../load/page-loader.ts';
 import type { Column, TableRows, TableShape, ValueChange } from '../model/table.ts';
 import { timestampText } from '../model/timestamp-text.ts';
@@ -103,7 +103,7 @@ async function withUsualValues(
   if (records >= (await warehouse.rows.count(owned.resource))) return columns;
   if (records < MIN_RECORDS_OF_SOME) return [];
   const sampled = await warehouse.rows.liveSample(root, owned.resource, SAMPLED_ROWS);
-  const keys = await keysWrittenBefore(warehouse, root, sampled, since);
+  const keys = await warehouse.rows.keysWrittenBefore(root, sampled, since);
   const usual: TableColumn[] = [];
   for (const [table, ofTable] of Map.groupBy(columns, (each) => each.table)) {
     const names = ofTable.map(({ column }) => column.name);

@@ -120,7 +120,7 @@ export const CLOCK_SKEW_MS = 60_000;
 
 /** Our own times of a resource that are compared with the clock, or by which rows are ordered. */
 const OWN_TIMES: Partial<Record<keyof OwnTables, readonly string[]>> = {
-  _sync_runs: ['started_at', 'finished_at', 'first_started_at'],
+  _sync_runs: ['started_at', 'finished_at'],
   _sync_checkpoints: ['last_success_at', 'last_full_at', 'unproved_at', 'unproved_full_at'],
   _sync_suspects: ['found_at', 'evidence_at'],
   _sync_versions: ['valid_from', 'valid_to'],

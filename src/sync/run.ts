@@ -8,10 +8,10 @@ import type { OwnedResource } from '../database/state/owned-resource.ts';
 import {
   beginLater,
   beginRun,
-  canMergeRuns,
   endRun,
   forgetOldRuns,
   isQuiet,
+  isSameAs,
   lastRun,
   type RunEnd,
 } from '../database/state/runs.ts';
@@ -170,8 +170,8 @@ function setBackError(cause: unknown): SyncError {
 const DAY_MS = 86_400_000;
 
 /**
- * The statements that store the end of a run: a run that changed nothing shares a row with the one before it; any other
- * one also deletes old runs.
+ * The statements that store the end of a run: a run that changed nothing replaces one before it that did not either; any
+ * other one also deletes old runs.
  */
 function endStatements(
   { warehouse, clock, progress, run: { run_id, resource, command } }: RunContext,
@@ -183,10 +183,10 @@ function endStatements(
   const run = { run_id, resource, command, mode: progress.mode };
   const now = clock.now();
   const isSilent = isQuiet(end) && !hasGrown;
-  const before = isSilent && last !== null && canMergeRuns(last, run, end) ? last : null;
+  const replaced = isSilent && last !== null && isSameAs(last, run, end) ? last : null;
   // After a complete run, deletes that an operator has decided more than a day ago are forgotten.
   const decided = end.error === null ? [forgetConfirmed(warehouse.own, resource, timestampText(now - DAY_MS))] : [];
-  const statements = [...endRun(warehouse.own, run, end, now, before), ...decided];
+  const statements = [...endRun(warehouse.own, run, end, now, replaced), ...decided];
   return isSilent ? statements : [...statements, forgetOldRuns(warehouse.own, run, keepRunsMs, now)];
 }
 

@@ -3,7 +3,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { IncrementalProfile } from '../config/profile/incremental.ts';
 import type { CheckpointRow } from '../database/own-tables.ts';
 import { readCheckpoint } from '../database/state/checkpoints.ts';
-import { dropStatements, keysDeletedBefore } from '../database/state/stored-rows.ts';
+import { dropStatements } from '../database/state/stored-rows.ts';
 import { maintainKeys, refreshViews } from '../load/grow-shape.ts';
 import { growCalendar } from '../load/grow-views.ts';
 import { timestampMs, timestampText } from '../model/timestamp-text.ts';
@@ -156,7 +156,7 @@ async function purgeDeleted({ warehouse, owned, clock, deletes, signal }: RunCon
   const deletedBefore = timestampText(clock.now() - deletes.keep_days * DAY_MS);
   for (let removed = ROWS_PER_STEP; removed === ROWS_PER_STEP;) {
     removed = await owned.runAlone(async () => {
-      const keys = await keysDeletedBefore(warehouse, table, deletedBefore, ROWS_PER_STEP);
+      const keys = await warehouse.rows.keysDeletedBefore(table, deletedBefore, ROWS_PER_STEP);
       const rows = { resource, table, children: [], keys };
       if (keys.length > 0) await owned.commit(dropStatements(warehouse, rows));
       return keys.length;

@@ -5,7 +5,7 @@ import { ownService } from '../support/own-service.ts';
 
 const listed = z.object({
   source: z.string(),
-  runs: z.array(z.looseObject({ run_id: z.string(), status: z.string(), runs: z.number() })),
+  runs: z.array(z.looseObject({ run_id: z.string(), status: z.string() })),
 });
 
 describe.for(eitherDatabase(import.meta.filename))('content-sync runs, on $name', (database) => {
@@ -34,21 +34,15 @@ describe.for(eitherDatabase(import.meta.filename))('content-sync runs, on $name'
     };
     const { source, runs } = await list();
     expect(source).toBe('blog');
-    expect(runs.map(({ status, runs: count }) => `${status} ${count}`)).toEqual([
-      'failed 1',
-      'partial 1',
-      'ok 2',
-      'ok 1',
-    ]);
+    expect(runs.map((run) => run.status)).toEqual(['failed', 'partial', 'ok', 'ok']);
     expect((await list('report', '--limit', '1')).runs).toEqual(runs.slice(0, 1));
     expect((await list('--failed')).runs).toEqual(runs.slice(0, 2));
     expect((await list('--since', '1h')).runs).toEqual(runs);
     expect((await list('--since', '2999-01-01')).runs).toEqual([]);
     const shown = await stage.command('runs');
     expect(shown.stdout).toMatch(/failed .*not_found/);
-    expect(shown.stdout).toMatch(/2 runs since .* that changed nothing/);
 
-    const [failed, partial, folded] = runs.map(({ run_id }) => run_id);
+    const [failed, partial, quiet] = runs.map(({ run_id }) => run_id);
     const details = async (id = '') => JSON.parse((await stage.command('runs', 'show', id, '--json')).stdout).resources;
     expect(await details(failed)).toMatchObject([
       { error: { code: 'not_found', hint: expect.any(String), request_id: `req-${before}` }, outcomes: { stop: 1 } },
@@ -61,7 +55,7 @@ describe.for(eitherDatabase(import.meta.filename))('content-sync runs, on $name'
         outcomes: { ok: 1, retry: 1 },
       },
     ]);
-    expect(await details(folded)).toMatchObject([{ runs: 2, all_requests: 4, outcomes: { ok: 2, retry: 2 } }]);
+    expect(await details(quiet)).toMatchObject([{ requests: 2, outcomes: { ok: 1, retry: 1 } }]);
     const text = (await stage.command('runs', 'show', failed ?? '')).stdout;
     expect(text).toContain(`request id  req-${before}`);
     expect((await stage.command('runs', 'show', partial ?? '')).stdout).toMatch(/rejected {4}id_missing/);

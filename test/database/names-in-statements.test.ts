@@ -5,7 +5,7 @@ import { openPageLoader } from '../../src/load/page-loader.ts';
 import type { TableShape } from '../../src/model/table.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';
 import { ownResources } from '../../src/database/state/owned-resource.ts';
-import { dropStatements, keysDeletedBefore } from '../../src/database/state/stored-rows.ts';
+import { dropStatements } from '../../src/database/state/stored-rows.ts';
 import { DATABASES, type OpenWarehouse, warehouseOn } from '../support/databases.ts';
 import { profilesFor, profileWith, recordsOf } from '../support/page-records.ts';
 import { softDelete } from '../support/soft-delete.ts';
@@ -65,7 +65,7 @@ async function held({ warehouse }: OpenWarehouse, resource: string, id: string):
       if (table === undefined) throw new Error('no table');
       const at = '2024-01-01 00:00:00.000';
       const buried = await softDelete(warehouse, owned, { keys: [key], at, history: 'all' });
-      const keys = await keysDeletedBefore(warehouse, table, '2025-01-01 00:00:00.000', 9);
+      const keys = await warehouse.rows.keysDeletedBefore(table, '2025-01-01 00:00:00.000', 9);
       await warehouse.apply(dropStatements(warehouse, { resource, table, children, keys }), owned.lease());
       return [buried, keys.length];
     },

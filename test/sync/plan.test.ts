@@ -56,10 +56,6 @@ function run(fields: Partial<RunRow>): RunRow {
     error_hint: null,
     request_id: null,
     outcomes: null,
-    runs: 1,
-    first_started_at: null,
-    all_requests: null,
-    all_bytes: null,
     ...fields,
   };
 }

@@ -334,7 +334,7 @@ export function rememberViews(own: Kysely<OwnTables>, made: readonly MadeView[],
     all.map((column, position) => ({ view_name, position, first_seen: at, ...column })),
   );
   return [
-    ...upsertRows(own, '_sync_views', views, ['view_name'], ['resource', 'query', 'description', 'made_at']),
+    ...upsertRows(own, '_sync_views', views, ['view_name']),
     ...upsertRows(own, '_sync_view_columns', columns, ['view_name', 'column_name'], REPLACED),
   ];
 }

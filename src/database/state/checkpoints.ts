@@ -11,6 +11,7 @@ import {
   type TimestampText,
   walkSchema,
 } from '../own-tables.ts';
+import { upsertRow } from './in-parts.ts';
 
 /** Increment it if the meaning of a row changes. */
 const CHECKPOINT_FORMAT = 1;
@@ -54,12 +55,7 @@ function resetDamaged({ issues }: z.ZodError): Partial<CheckpointRow> {
 
 /** Belongs to the transaction of the rows that the checkpoint covers. */
 export function saveCheckpoint(own: Kysely<OwnTables>, row: CheckpointRow): CompiledQuery {
-  const { resource: _, ...values } = row;
-  return own
-    .insertInto('_sync_checkpoints')
-    .values(row)
-    .onConflict((conflict) => conflict.column('resource').doUpdateSet(values))
-    .compile();
+  return upsertRow(own, '_sync_checkpoints', row, ['resource']);
 }
 
 /** Removes the times until which the service asked not to be requested. */
@@ -79,21 +75,12 @@ export async function readFeed(
 
 /** Belongs to the transaction of the rows that the position covers. */
 export function saveFeed(own: Kysely<OwnTables>, row: FeedRow): CompiledQuery {
-  const { resource: _, feed: __, ...values } = row;
-  return own
-    .insertInto('_sync_feeds')
-    .values(row)
-    .onConflict((conflict) => conflict.columns(['resource', 'feed']).doUpdateSet(values))
-    .compile();
+  return upsertRow(own, '_sync_feeds', row, ['resource', 'feed']);
 }
 
 /** Notes that all rows of a resource must be rewritten; belongs to the transaction that makes it necessary. */
 export function markReshape(own: Kysely<OwnTables>, resource: string, at: TimestampText): CompiledQuery {
-  return own
-    .insertInto('_sync_reshapes')
-    .values({ resource, done_up_to: '', marked_at: at })
-    .onConflict((conflict) => conflict.column('resource').doUpdateSet({ done_up_to: '' }))
-    .compile();
+  return upsertRow(own, '_sync_reshapes', { resource, done_up_to: '', marked_at: at }, ['resource']);
 }
 
 /** The id up to which rows are rewritten ('' for none yet); null if nothing is to be done. */
@@ -110,14 +97,7 @@ export function saveReshape(own: Kysely<OwnTables>, resource: string, doneUpTo: 
 
 /** Stores the ids of a page of a full scan; belongs to the page's transaction. */
 export function rememberSeen(own: Kysely<OwnTables>, row: SeenRow): CompiledQuery {
-  const { ids, unkeyed, position } = row;
-  return own
-    .insertInto('_sync_seen')
-    .values(row)
-    .onConflict((conflict) =>
-      conflict.columns(['resource', 'walk_started_at', 'page']).doUpdateSet({ ids, unkeyed, position }),
-    )
-    .compile();
+  return upsertRow(own, '_sync_seen', row, ['resource', 'walk_started_at', 'page']);
 }
 
 /** Deletes the ids that scans of a resource have seen. */

@@ -147,7 +147,7 @@ export async function readFileSearch(own: Kysely<OwnTables>, resource: string): 
 }
 
 export function saveFileSearch(own: Kysely<OwnTables>, row: FilePassageRow): CompiledQuery[] {
-  return upsertRows(own, '_sync_file_passages', [row], ['resource'], ['settings', 'looked_at', 'full_at']);
+  return upsertRows(own, '_sync_file_passages', [row], ['resource']);
 }
 
 /** The file settings of a resource in the profile. */

@@ -98,8 +98,7 @@ export function requestErasure(
     asked_at: at,
     ...open,
   }));
-  const updated = ['erased_at', 'cleaned_at', 'counts', 'version', 'asked_at', 'record_id'] as const;
-  return upsertRows(own, '_sync_forgotten', rows, ['resource', 'fingerprint'], updated);
+  return upsertRows(own, '_sync_forgotten', rows, ['resource', 'fingerprint']);
 }
 
 /** Copies the rows of records that were erased in another warehouse of the same source. */

@@ -13,29 +13,50 @@ export function inParts<T>(list: readonly T[], size = 500): T[][] {
 const MAX_VALUES = 6_000;
 
 /**
- * Returns the statements that insert rows, or update `columns` of the rows that exist under `key`; without columns, those
- * stay as they are. A statement must not write the same row twice.
+ * Returns the statements that insert rows, or update `columns` of the rows that exist under `key`: by default all others;
+ * without any, those rows stay as they are. A statement must not write the same row twice.
  */
 export function upsertRows<Table extends keyof OwnTables>(
   own: Kysely<OwnTables>,
   table: Table,
   rows: readonly OwnTables[Table][],
   key: readonly (keyof OwnTables[Table] & string)[],
-  columns: readonly (keyof OwnTables[Table] & string)[],
+  columns?: readonly (keyof OwnTables[Table] & string)[],
 ): CompiledQuery[] {
   const width = Object.keys(rows[0] ?? {}).length;
+  const parts = inParts(rows, Math.max(1, Math.floor(MAX_VALUES / Math.max(1, width))));
+  return parts.map((part) => upsertStatement(own, table, part, key, columns));
+}
+
+/** Inserts a row, or updates the one that exists under `key`. */
+export function upsertRow<Table extends keyof OwnTables>(
+  own: Kysely<OwnTables>,
+  table: Table,
+  row: OwnTables[Table],
+  key: readonly (keyof OwnTables[Table] & string)[],
+): CompiledQuery {
+  return upsertStatement(own, table, [row], key);
+}
+
+function upsertStatement<Table extends keyof OwnTables>(
+  own: Kysely<OwnTables>,
+  table: Table,
+  rows: readonly OwnTables[Table][],
+  key: readonly (keyof OwnTables[Table] & string)[],
+  columns: readonly string[] = Object.keys(rows[0] ?? {}).filter((name) => !key.some((each) => each === name)),
+): CompiledQuery {
   const newValues = Object.fromEntries(columns.map((name) => [name, sql<never>`excluded.${sql.id(name)}`]));
-  return inParts(rows, Math.max(1, Math.floor(MAX_VALUES / Math.max(1, width)))).map((part) =>
+  return (
     own
       .insertInto(table)
       // The parameters are typed by the table, which the types of Kysely do not follow.
       // oxlint-disable-next-line no-unsafe-type-assertion
-      .values(part as never)
+      .values(rows as never)
       .onConflict((conflict) => {
         const existing = conflict.columns(key);
         // oxlint-disable-next-line no-unsafe-type-assertion
         return columns.length === 0 ? existing.doNothing() : existing.doUpdateSet(newValues as never);
       })
-      .compile(),
+      .compile()
   );
 }

@@ -1,4 +1,5 @@
-// The table of runs: begin, count, end, merge, and the history that users read.
+// The history of runs, which users read with `content-sync runs`. A row is one resource's part in a run. Of consecutive runs
+// that changed nothing only the last one is kept: a source that is synced every minute would hide its changes among them.
 import type { CompiledQuery, Kysely } from 'kysely';
 import { z } from 'zod';
 import type { ErrorReport } from '../../model/errors.ts';
@@ -31,7 +32,7 @@ type RunPart = Pick<RunRow, 'run_id' | 'resource'>;
 /** Number of attempts by outcome. */
 type OutcomeCounts = Readonly<Partial<Record<Outcome, number>>>;
 
-/** Columns of a run that has not ended, and of one that is not merged with others. */
+/** Columns of a run that has not ended. */
 const NOT_ENDED = {
   finished_at: null,
   error_code: null,
@@ -40,10 +41,6 @@ const NOT_ENDED = {
   request_id: null,
   warnings: null,
   outcomes: null,
-  runs: 1,
-  first_started_at: null,
-  all_requests: null,
-  all_bytes: null,
 } as const;
 
 /** Stores the start of a run; a run that a killed process left as running is closed as interrupted. */
@@ -113,9 +110,9 @@ export async function lastScanStart(
 ): Promise<TimestampText | null> {
   const runs = await own
     .selectFrom('_sync_runs')
-    .select(['started_at', 'first_started_at', 'status'])
+    .select(['started_at', 'status'])
     .where('resource', '=', resource)
-    .where((row) => row.fn.coalesce('first_started_at', 'started_at'), '<=', endedAt)
+    .where('started_at', '<=', endedAt)
     .orderBy('started_at', 'desc')
     .limit(MAX_RUNS_PER_SCAN)
     .execute();
@@ -123,18 +120,16 @@ export async function lastScanStart(
   if (last === undefined) return null;
   const ended = before.findIndex(({ status }) => !UNFINISHED_STATUSES.has(status));
   if (ended === -1 && runs.length === MAX_RUNS_PER_SCAN) return null;
-  const first = (ended === -1 ? before : before.slice(0, ended)).at(-1) ?? last;
-  // In a row of merged runs, one of them had begun by then.
-  return first.started_at <= endedAt ? first.started_at : first.first_started_at;
+  return ((ended === -1 ? before : before.slice(0, ended)).at(-1) ?? last).started_at;
 }
 
-/** Stores the end of a run; `before` is the row of earlier runs that it is merged with (`canMergeRuns`). */
+/** Stores the end of a run; `replaced` is an earlier run that also changed nothing (`isSameAs`), and is removed. */
 export function endRun(
   own: Kysely<OwnTables>,
   run: RunStart,
   end: RunEnd,
   now: number,
-  before: RunRow | null = null,
+  replaced: RunRow | null = null,
 ): CompiledQuery[] {
   const ended = updateRun(own, run, {
     ...end.figures,
@@ -147,11 +142,10 @@ export function endRun(
     request_id: end.error?.request_id ?? null,
     warnings: warningsText(end.warnings),
     outcomes: JSON.stringify(end.outcomes),
-    ...(before === null ? {} : mergeRuns(before, end)),
   });
-  if (before === null) return [ended];
-  const merged = own.deleteFrom('_sync_runs').where('run_id', '=', before.run_id);
-  return [merged.where('resource', '=', before.resource).compile(), ended];
+  if (replaced === null) return [ended];
+  const removed = own.deleteFrom('_sync_runs').where('run_id', '=', replaced.run_id);
+  return [removed.where('resource', '=', replaced.resource).compile(), ended];
 }
 
 function warningsText(warnings: RunEnd['warnings']): string | null {
@@ -166,28 +160,11 @@ export function isQuiet({ status, figures, warnings }: RunEnd): boolean {
   return status === 'ok' && isAccepted && CHANGES.every((name) => figures[name] === 0);
 }
 
-/** True if a quiet run differs from the one before only in times and sums. */
-export function canMergeRuns(before: RunRow, run: RunStart, end: RunEnd): boolean {
+/** True if a quiet run differs from the one before only in times and traffic. */
+export function isSameAs(before: RunRow, run: RunStart, end: RunEnd): boolean {
   const isAlike =
     before.command === run.command && before.mode === run.mode && before.warnings === warningsText(end.warnings);
   return isAlike && before.status === 'ok' && CHANGES.every((name) => before[name] === 0);
-}
-
-function mergeRuns(before: RunRow, { figures, outcomes }: RunEnd): Partial<RunRow> {
-  const former = parseOutcomes(before);
-  const both = OUTCOMES.map((name) => [name, (former[name] ?? 0) + (outcomes[name] ?? 0)] as const);
-  return {
-    runs: before.runs + 1,
-    first_started_at: before.first_started_at ?? before.started_at,
-    all_requests: (before.all_requests ?? before.requests) + figures.requests,
-    all_bytes: (before.all_bytes ?? before.bytes) + figures.bytes,
-    outcomes: JSON.stringify(Object.fromEntries(both.filter(([, count]) => count > 0))),
-  };
-}
-
-/** Attempts of all runs of a row by outcome; empty if they were not counted. */
-function parseOutcomes({ outcomes }: RunRow): OutcomeCounts {
-  return outcomes === null ? {} : outcomeCounts.parse(JSON.parse(outcomes));
 }
 
 const outcomeCounts = z.partialRecord(z.enum(OUTCOMES), z.number());
@@ -244,19 +221,12 @@ interface StoredError {
   request_id: string | null;
 }
 
-/**
- * One resource's part in a run, or in consecutive runs that changed nothing. Times are epoch milliseconds; counters and
- * times are those of the latest run, `all_*` and `outcomes` of all.
- */
+/** One resource's part in a run. Times are epoch milliseconds. */
 export interface RunRecord extends RunCounters, Pick<RunRow, 'run_id' | 'resource' | 'command' | 'mode' | 'status'> {
   started_at: number;
   /** Null while it runs. */
   finished_at: number | null;
-  /** The number of merged runs, and the start of the first one. */
-  runs: number;
-  first_started_at: number;
-  all_requests: number;
-  all_bytes: number;
+  /** Attempts by outcome; empty if they were not counted. */
   outcomes: OutcomeCounts;
   error: StoredError | null;
   warnings: StoredWarning[];
@@ -317,7 +287,7 @@ export interface RunDetails extends RunRecord {
 /** Rejects that are read of one run. */
 export const MAX_RUN_REJECTS = 50;
 
-/** All resources' parts in one run, by name; none if there is no such run, or it was merged with a later one. */
+/** All resources' parts in one run, by name; none if there is no such run, or a later one has replaced it. */
 export async function readRunDetails(own: Kysely<OwnTables>, run_id: string): Promise<RunDetails[]> {
   const runs = own.selectFrom('_sync_runs').selectAll().where('run_id', '=', run_id).orderBy('resource');
   const parts: RunDetails[] = [];
@@ -366,16 +336,13 @@ async function readRejects(
 }
 
 function toRecord(row: RunRow): RunRecord {
-  const { error_code, error, error_hint, request_id, first_started_at, all_requests, all_bytes, warnings, ...rest } =
-    row;
+  const { error_code, error, error_hint, request_id, warnings, outcomes, runs: _1, ...others } = row;
+  const { first_started_at: _2, all_requests: _3, all_bytes: _4, ...rest } = others;
   return {
     ...rest,
     started_at: timestampMs(row.started_at),
     finished_at: row.finished_at === null ? null : timestampMs(row.finished_at),
-    first_started_at: timestampMs(first_started_at ?? row.started_at),
-    all_requests: all_requests ?? row.requests,
-    all_bytes: all_bytes ?? row.bytes,
-    outcomes: parseOutcomes(row),
+    outcomes: outcomes === null ? {} : outcomeCounts.parse(JSON.parse(outcomes)),
     error: error_code === null ? null : { code: error_code, message: error ?? '', hint: error_hint, request_id },
     warnings: warnings === null ? [] : storedWarnings.parse(JSON.parse(warnings)),
   };

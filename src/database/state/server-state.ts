@@ -82,8 +82,7 @@ export function saveSentAlert(own: Kysely<OwnTables>, { source: _source, ...sent
     returns: 0,
     over_at: sent.over_at === null ? null : timestampText(sent.over_at),
   };
-  const columns = ['what', 'since', 'told_at', 'gone_at', 'over_at', 'returns'] as const;
-  return upsertRows(own, '_sync_alerts', [row], ['channel', 'alert'], columns);
+  return upsertRows(own, '_sync_alerts', [row], ['channel', 'alert']);
 }
 
 /**

@@ -95,36 +95,6 @@ export function dropStatements({ own, rows: { named } }: TableAccess, dropped: D
   ].map((statement) => statement.compile(own));
 }
 
-async function readKeys(own: Kysely<OwnTables>, query: RawBuilder<unknown>): Promise<string[]> {
-  return (await sql<{ key: string }>`${query}`.execute(own)).rows.map(({ key }) => key);
-}
-
-/** Keys of rows that were deleted before a time, the oldest first. */
-export function keysDeletedBefore(
-  { own, rows: { named } }: TableAccess,
-  { name, key: [first = ''] }: TableShape,
-  before: TimestampText,
-  limit: number,
-): Promise<string[]> {
-  const query = sql`SELECT ${sql.id(first)} AS "key" FROM ${named(name)}
-    WHERE "_deleted_at" < ${before} ORDER BY "_deleted_at" LIMIT ${limit}`;
-  return readKeys(own, query);
-}
-
-/** Those of the keys whose rows are live and were last written before a time. */
-export async function keysWrittenBefore(
-  { own, rows: { named } }: TableAccess,
-  { name, key: [first = ''] }: TableShape,
-  keys: readonly string[],
-  before: TimestampText,
-): Promise<string[]> {
-  if (keys.length === 0) return [];
-  const key = sql.id(first);
-  const query = sql`SELECT ${key} AS "key" FROM ${named(name)}
-    WHERE ${key} IN (${sql.join(keys)}) AND "_deleted_at" IS NULL AND "_synced_at" < ${before}`;
-  return readKeys(own, query);
-}
-
 /** Notes that deleted records are back; belongs to the transaction of their rows. */
 export function restoreDeletes(
   own: Kysely<OwnTables>,

@@ -13,12 +13,7 @@ export function readWindows(own: Kysely<OwnTables>, resource: string): Promise<W
 
 /** Stores windows; belongs to the transaction of their rows. */
 export function saveWindows(own: Kysely<OwnTables>, rows: readonly WindowRow[]): CompiledQuery[] {
-  const [first] = rows;
-  if (first === undefined) return [];
-  // The keys of a row are its columns.
-  // oxlint-disable-next-line no-unsafe-type-assertion
-  const columns = Object.keys(first) as (keyof WindowRow)[];
-  return upsertRows(own, '_sync_windows', rows, ['resource', 'window_start'], columns);
+  return upsertRows(own, '_sync_windows', rows, ['resource', 'window_start']);
 }
 
 /** A window with a held response, which an operator may have released. */
