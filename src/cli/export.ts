@@ -4,9 +4,9 @@ import { Command, Option } from 'commander';
 import { type ExportedTable, type ExportReport, exportViews } from '../export/export-views.ts';
 import { EXPORT_FORMATS } from '../export/formats/all-formats.ts';
 import type { ExportFormat } from '../export/formats/export-format.ts';
-import { openFolder } from '../export/places/local-folder.ts';
-import type { ExportPlace } from '../export/places/place.ts';
-import { isBucket, openBucket, s3Access } from '../export/places/s3-bucket.ts';
+import { openFolder } from '../export/targets/local-folder.ts';
+import type { ExportTarget } from '../export/targets/export-target.ts';
+import { isBucket, openBucket, s3Access } from '../export/targets/s3-bucket.ts';
 import { visibleText } from '../model/visible-text.ts';
 import { countText, formatBytes } from '../observe/figures.ts';
 import { alignedLines, type CliContext, printReport } from './command/context.ts';
@@ -31,7 +31,7 @@ function exportFormatCommand(context: CliContext, format: ExportFormat): Command
   const { name, about, compressions } = format;
   const command = sourceCommand(name)
     .description(`Write the views that BI reads as ${name} files (${about}); later only what changed`)
-    .argument('<place>', 'Folder, or s3://bucket/prefix; each of several sources gets its own folder')
+    .argument('<target>', 'Folder, or s3://bucket/prefix; each of several sources gets its own folder')
     .option(
       '--tables <names>',
       'Only these views, separated by commas (default: all <table>_live, sync_deletes and sync_dictionary)',
@@ -46,7 +46,7 @@ function exportFormatCommand(context: CliContext, format: ExportFormat): Command
   }
   const flags = Object.entries(format.options).map(([flag, help]) => ({ flag, option: new Option(`--${flag}`, help) }));
   for (const { option } of flags) command.addOption(option);
-  return command.action(async (place: string, options: ExportOptions) => {
+  return command.action(async (target: string, options: ExportOptions) => {
     const { compression = 'none' } = options;
     const chosenFlags = flags.filter(({ option }) => command.getOptionValue(option.attributeName()) === true);
     const form = { compression, options: chosenFlags.map(({ flag }) => flag) };
@@ -57,7 +57,7 @@ function exportFormatCommand(context: CliContext, format: ExportFormat): Command
         warehouse: source.warehouse,
         source: source.name,
         resources: source.resources,
-        place: await openPlace(context, isOne ? place : `${place}/${source.name}`),
+        target: await openTarget(context, isOne ? target : `${target}/${source.name}`),
         format,
         form,
         tables: options.tables ?? [],
@@ -73,11 +73,11 @@ function exportFormatCommand(context: CliContext, format: ExportFormat): Command
   });
 }
 
-function openPlace(context: CliContext, place: string): ExportPlace | Promise<ExportPlace> {
-  if (!isBucket(place)) return openFolder(path.resolve(context.cwd, place));
+function openTarget(context: CliContext, target: string): ExportTarget | Promise<ExportTarget> {
+  if (!isBucket(target)) return openFolder(path.resolve(context.cwd, target));
   const { AWS_SECRET_ACCESS_KEY = '', AWS_SESSION_TOKEN = '', AWS_ACCESS_KEY_ID = '' } = context.env;
   context.secrets.push(...[AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, AWS_ACCESS_KEY_ID].filter((each) => each !== ''));
-  return openBucket(s3Access(place, context.env), context);
+  return openBucket(s3Access(target, context.env), context);
 }
 
 function formatExport(source: string, { place, snapshot_at: at, tables, not_copied, left_out }: ExportReport): string {

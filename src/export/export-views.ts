@@ -11,8 +11,8 @@ import { EXPORT_FORMATS } from './formats/all-formats.ts';
 import type { ExportColumn, ExportFormat, FileForm } from './formats/export-format.ts';
 import { type Manifest, MANIFEST_VERSION, type ManifestTable, manifestText, readManifest } from './manifest.ts';
 import { chooseLayout } from './month-layout.ts';
-import { LOCK, NEXT_MANIFEST } from './places/local-folder.ts';
-import { type ExportPlace, MANIFEST } from './places/place.ts';
+import { LOCK, NEXT_MANIFEST } from './targets/local-folder.ts';
+import { type ExportTarget, MANIFEST } from './targets/export-target.ts';
 import { writeTable } from './write-table.ts';
 
 export interface ExportRequest {
@@ -22,7 +22,7 @@ export interface ExportRequest {
   source: string;
   /** Resources that are copied: views of other resources are exported only by name. */
   resources: readonly string[];
-  place: ExportPlace;
+  target: ExportTarget;
   format: ExportFormat;
   form: FileForm;
   /** Names of views; if empty, the usual ones. */
@@ -70,7 +70,7 @@ export async function exportViews(request: ExportRequest): Promise<ExportReport>
     if (error instanceof SyncError && error.code === 'snapshot_lost') return await writeExport(request, true);
     throw error;
   } finally {
-    await request.place.close();
+    await request.target.close();
   }
 }
 
@@ -84,15 +84,15 @@ interface ExportRun {
 }
 
 async function writeExport(request: ExportRequest, isShared: boolean): Promise<ExportReport> {
-  const { clock, place, resources, onTable } = request;
+  const { clock, target, resources, onTable } = request;
   // The snapshot has everything that was committed before this time.
   const startedAt = new Date(clock.now()).toISOString();
   const snapshot = await openSnapshot(request.warehouse, clock, isShared);
   const paths: string[] = [];
   try {
-    const text = await place.readManifest();
-    const before = text === null ? null : readManifest(text, place.shown);
-    await checkPlace(request, before);
+    const text = await target.readManifest();
+    const before = text === null ? null : readManifest(text, target.shown);
+    await checkTarget(request, before);
     const id = `${startedAt.slice(0, 19).replace(/[-:]/g, '')}Z-${randomBytes(4).toString('hex')}`;
     const run = { id, snapshot, before, startedAt, paths };
     const { tables: chosen, related, skipped } = await chooseTables(snapshot, request.tables, resources);
@@ -110,26 +110,26 @@ async function writeExport(request: ExportRequest, isShared: boolean): Promise<E
       ...(skipped.length === 0 ? {} : { left_out: skipped }),
     };
   } catch (error) {
-    await place.remove(paths).catch(() => undefined);
+    await target.remove(paths).catch(() => undefined);
     throw error;
   } finally {
     await snapshot.close();
   }
 }
 
-/** Throws `ConfigError` if the place holds other files or the export of another source. */
-async function checkPlace({ place, source }: ExportRequest, before: Manifest | null): Promise<void> {
+/** Throws `ConfigError` if the target holds other files or the export of another source. */
+async function checkTarget({ target, source }: ExportRequest, before: Manifest | null): Promise<void> {
   if (before?.source === source) return;
   if (before !== null) {
-    throw new ConfigError('export_unwritable', `${place.shown}: the export of source ${before.source} is there`, {
-      hint: 'name another place, one for each source',
+    throw new ConfigError('export_unwritable', `${target.shown}: the export of source ${before.source} is there`, {
+      hint: 'name another target, one for each source',
     });
   }
   const own = new Set([LOCK, NEXT_MANIFEST, MANIFEST]);
-  const foreign = (await place.list()).find(({ path }) => !DATA_FILE.test(path) && !own.has(path));
+  const foreign = (await target.list()).find(({ path }) => !DATA_FILE.test(path) && !own.has(path));
   if (foreign === undefined) return;
-  throw new ConfigError('export_unwritable', `${place.shown}: there is something else: ${foreign.path}`, {
-    hint: 'name an empty or a new place: an export removes files that its manifest no longer lists',
+  throw new ConfigError('export_unwritable', `${target.shown}: there is something else: ${foreign.path}`, {
+    hint: 'name an empty or a new target: an export removes files that its manifest no longer lists',
   });
 }
 
@@ -150,7 +150,7 @@ async function exportTable(
   table: ChosenTable,
   related: readonly ChosenTable[],
 ): Promise<ManifestTable> {
-  const { place, format, form, isByMonth, isFull, signal } = request;
+  const { target, format, form, isByMonth, isFull, signal } = request;
   const { snapshot, before } = run;
   const columns: ExportColumn[] = [];
   for (const column of table.columns) {
@@ -164,7 +164,7 @@ async function exportTable(
   return writeTable({
     snapshot,
     table,
-    place,
+    target,
     format,
     form,
     columns,
@@ -182,7 +182,7 @@ async function publish(
   tables: ManifestTable[],
   previousText: string | null,
 ): Promise<ExportReport> {
-  const { place, source, format, form, version, clock } = request;
+  const { target, source, format, form, version, clock } = request;
   request.signal.throwIfAborted();
   const manifest: Manifest = {
     content_sync_export: MANIFEST_VERSION,
@@ -197,11 +197,11 @@ async function publish(
   const written = [...paths];
   // From here on an error must not remove these files: the manifest may be in place even if no response came.
   paths.length = 0;
-  await place.putManifest(manifestText(manifest), previousText);
-  const obsolete = await findObsoleteFiles(place, filesIn(manifest), filesIn(before), clock.now());
-  await place.remove(obsolete);
+  await target.putManifest(manifestText(manifest), previousText);
+  const obsolete = await findObsoleteFiles(target, filesIn(manifest), filesIn(before), clock.now());
+  await target.remove(obsolete);
   return {
-    place: place.shown,
+    place: target.shown,
     snapshot_at: startedAt,
     tables: tables.map((table) => summarize(table, written)),
     removed_files: obsolete.length,
@@ -236,14 +236,14 @@ const DAY_MS = 86_400_000;
  * that no manifest lists are obsolete after a day.
  */
 async function findObsoleteFiles(
-  place: ExportPlace,
+  target: ExportTarget,
   listed: ReadonlySet<string>,
   previous: ReadonlySet<string>,
   now: number,
 ): Promise<string[]> {
-  const files = await place.list();
+  const files = await target.list();
   return files
     .filter(({ path }) => DATA_FILE.test(path) && !listed.has(path))
-    .filter(({ path, changedAt }) => place.isLocked || previous.has(path) || changedAt < now - DAY_MS)
+    .filter(({ path, changedAt }) => target.isLocked || previous.has(path) || changedAt < now - DAY_MS)
     .map(({ path }) => path);
 }

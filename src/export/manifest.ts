@@ -7,7 +7,7 @@ import { COLUMN_TYPES } from '../model/vocabulary.ts';
 export const MANIFEST_VERSION = 1;
 
 const file = z.object({
-  /** Relative to the place. */
+  /** Relative to the target. */
   path: z.string(),
   rows: z.int(),
   bytes: z.int(),
@@ -64,7 +64,7 @@ export function readManifest(text: string, shown: string): Manifest {
   const read = manifest.safeParse(parseJson(text));
   if (read.success) return read.data;
   throw new ConfigError('export_unwritable', `${shown}: its manifest.json was not written by this version`, {
-    hint: 'name an empty place; or, if a newer content-sync wrote the manifest, use that version',
+    hint: 'name an empty target; or, if a newer content-sync wrote the manifest, use that version',
   });
 }
 

@@ -8,12 +8,12 @@ import type { ChosenTable } from './choose-tables.ts';
 import type { ExportColumn, ExportFormat, FileForm } from './formats/export-format.ts';
 import type { ManifestFile, ManifestTable } from './manifest.ts';
 import { type MonthLayout, monthOf, nextMonth } from './month-layout.ts';
-import type { ExportPlace } from './places/place.ts';
+import type { ExportTarget } from './targets/export-target.ts';
 
 interface TableExport {
   snapshot: SnapshotReader;
   table: ChosenTable;
-  place: ExportPlace;
+  target: ExportTarget;
   format: ExportFormat;
   form: FileForm;
   columns: readonly ExportColumn[];
@@ -166,11 +166,11 @@ const MAX_FILE_BYTES = 64 * 1_048_576;
 type OpenExportFile = Awaited<ReturnType<typeof openFile>>;
 
 /** Encodes rows into a new file, which is complete after `close`. */
-async function openFile({ place, format, form, columns, newPath }: TableExport, month: string | null) {
+async function openFile({ target, format, form, columns, newPath }: TableExport, month: string | null) {
   const path = newPath(month);
   const encoder = await format.begin(columns, form);
   const body = new PassThrough();
-  const stored = place.write(path, body);
+  const stored = target.write(path, body);
   // The next write, or `close`, reports the failure.
   stored.catch(() => body.destroy());
   const sha256 = createHash('sha256');

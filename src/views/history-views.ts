@@ -25,14 +25,14 @@ export function historyViews(model: ViewModel, planned: PlannedViews): View[] {
   const { dialect } = model;
   return withHistory(model).flatMap((viewed): View[] => {
     const { resource } = viewed;
-    const [own] = viewed.tables;
-    const live = own === undefined ? undefined : planned.get(`${own.name}_live`);
-    if (own === undefined || live === undefined) return [];
-    const [key = ''] = own.key;
+    const [main] = viewed.tables;
+    const live = main === undefined ? undefined : planned.get(`${main.name}_live`);
+    if (main === undefined || live === undefined) return [];
+    const [key = ''] = main.key;
     const keyName = COMPUTED.has(key) ? `source_${key}` : key;
     const keyDescription = live.columns.find(({ name }) => name === key)?.description ?? null;
     // The day is part of the key, so that `is_final` of a version is that of its record's row.
-    const row = ` FROM ${dialect.id(own.name)} AS r WHERE r.${dialect.id(key)} = v.${dialect.id('id')}`;
+    const row = ` FROM ${dialect.id(main.name)} AS r WHERE r.${dialect.id(key)} = v.${dialect.id('id')}`;
     const final = finalColumn(model, viewed, 'r.').map((each) =>
       Object.assign(each, { sql: `(SELECT ${each.sql}${row})` }),
     );
@@ -72,9 +72,9 @@ function versionColumns({ dialect }: ViewModel): ViewColumn[] {
 
 /** The fields of a version, named and typed as in the view of live rows, then its lists. */
 function recordColumns({ dialect }: ViewModel, resource: ViewedResource, live: PlannedView): ViewColumn[] {
-  const [own] = resource.tables;
-  if (own === undefined) return [];
-  const bySource = new Map(own.columns.map((column) => [visibleText(pathText(column.path)), column]));
+  const [main] = resource.tables;
+  if (main === undefined) return [];
+  const bySource = new Map(main.columns.map((column) => [visibleText(pathText(column.path)), column]));
   const columns = live.columns.flatMap(({ name, description, source, references, type, needs }): ViewColumn[] => {
     const column = source === null ? undefined : bySource.get(source);
     if (source === null || column === undefined || column.path.at(-1) === OVERFLOW) return [];

@@ -66,17 +66,17 @@ function referenceOf({ relations, resources }: ViewModel, table: TableShape, nam
   const relation = relations.find(({ from }) => from.table.name === table.name && from.column === name);
   if (relation !== undefined) return `${relation.to.table.name}.${relation.to.column}`;
   if (table.path.length === 0 || table.key[0] !== name) return null;
-  const own = resources.find(({ tables }) => tables.some((each) => each.name === table.name))?.tables[0];
-  return own === undefined ? null : `${own.name}.${own.key[0] ?? ''}`;
+  const main = resources.find(({ tables }) => tables.some((each) => each.name === table.name))?.tables[0];
+  return main === undefined ? null : `${main.name}.${main.key[0] ?? ''}`;
 }
 
 /** A deleted record has no child rows. */
 function fromClause({ dialect }: ViewModel, { tables }: ViewedResource, table: TableShape): string {
-  const [own] = tables;
+  const [main] = tables;
   const from = ` FROM ${dialect.id(table.name)} AS ${ROW}`;
-  if (own === undefined || own === table) return `${from} WHERE ${ROW}.${dialect.id('_deleted_at')} IS NULL`;
-  const [parentKey = '', childKey = ''] = [own.key[0], table.key[0]];
-  return `${from} LEFT JOIN ${dialect.id(own.name)} AS ${PARENT} ON ${PARENT}.${dialect.id(parentKey)} = ${ROW}.${dialect.id(childKey)}`;
+  if (main === undefined || main === table) return `${from} WHERE ${ROW}.${dialect.id('_deleted_at')} IS NULL`;
+  const [parentKey = '', childKey = ''] = [main.key[0], table.key[0]];
+  return `${from} LEFT JOIN ${dialect.id(main.name)} AS ${PARENT} ON ${PARENT}.${dialect.id(parentKey)} = ${ROW}.${dialect.id(childKey)}`;
 }
 
 /** The column with the state of publishing; null before its first value, or if the profile names no field. */
@@ -108,10 +108,10 @@ function publishedColumn(model: ViewModel, resource: ViewedResource, row: string
  */
 export function finalColumn(
   { dialect }: ViewModel,
-  { resource, profile, tables: [own] }: ViewedResource,
+  { resource, profile, tables: [main] }: ViewedResource,
   row: string,
 ): ViewColumn[] {
-  const column = own === undefined || profile.windows === null ? null : windowColumn(own, profile.windows);
+  const column = main === undefined || profile.windows === null ? null : windowColumn(main, profile.windows);
   if (column === null) return [];
   const cell = `${row}${dialect.id(column.name)}`;
   const day = column.type === 'date' ? cell : dialect.converted(cell, column.type, 'date');
@@ -171,7 +171,7 @@ function liveFiles({ dialect }: ViewModel, viewed: ViewedResource, columns: read
   };
 }
 
-function fileColumns({ dialect }: ViewModel, { resource, tables: [own] }: ViewedResource): ViewColumn[] {
+function fileColumns({ dialect }: ViewModel, { resource, tables: [main] }: ViewedResource): ViewColumn[] {
   const column = (name: string, type: ViewColumn['type'], description: string): ViewColumn =>
     ownColumn(name, type, `${FILE}.${dialect.id(name)}`, description);
   // Stored as small integers, but shown as BIGINT like all integers.
@@ -179,7 +179,7 @@ function fileColumns({ dialect }: ViewModel, { resource, tables: [own] }: Viewed
     ownColumn(name, 'integer', `CAST(${FILE}.${dialect.id(name)} AS BIGINT)`, description);
   const key = ownColumn(`${resource}_id`, 'text', `${FILE}.${dialect.id('record_id')}`, `The ${resource} record.`);
   return [
-    { ...key, references: own === undefined ? null : `${own.name}.${own.key[0] ?? ''}` },
+    { ...key, references: main === undefined ? null : `${main.name}.${main.key[0] ?? ''}` },
     column('field', 'text', 'The name of the file in the profile.'),
     number('position', 'Its position if the record has several, from 0.'),
     column('url', 'text', 'The address from which it was requested.'),

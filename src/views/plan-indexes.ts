@@ -23,21 +23,21 @@ function automaticIndexes(
   { updated, windows }: ResourceProfile,
   relations: Relations,
 ): ColumnIndex[] {
-  const [own] = tables;
-  if (own === undefined) return [];
-  const days = windows === null ? [] : updatedColumns(own.columns, { updated: windows.field });
-  const published = own.columns.find(
+  const [main] = tables;
+  if (main === undefined) return [];
+  const days = windows === null ? [] : updatedColumns(main.columns, { updated: windows.field });
+  const published = main.columns.find(
     ({ name, type }) => (type === 'date' || type === 'timestamp') && PUBLISHED.test(name),
   );
-  const times = [...updatedColumns(own.columns, { updated }), ...(published === undefined ? [] : [published])];
+  const times = [...updatedColumns(main.columns, { updated }), ...(published === undefined ? [] : [published])];
   const indexes = [
     // Windows are selected by day, also if days are texts.
     ...days
       .filter(({ type }) => ORDERED.has(type) || type === 'text')
-      .map(({ name }): ColumnIndex => ({ table: own, column: name, why: 'window' })),
+      .map(({ name }): ColumnIndex => ({ table: main, column: name, why: 'window' })),
     ...times
       .filter(({ type }) => ORDERED.has(type))
-      .map(({ name }): ColumnIndex => ({ table: own, column: name, why: 'filter' })),
+      .map(({ name }): ColumnIndex => ({ table: main, column: name, why: 'filter' })),
     ...findReferences(tables, relations),
   ];
   const isSame = (a: ColumnIndex, b: ColumnIndex): boolean => a.table === b.table && a.column === b.column;

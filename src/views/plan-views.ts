@@ -171,11 +171,11 @@ function nameColumns(columns: readonly ViewColumn[], existing: readonly Existing
     // The first column of a field is its own, the second one its text.
     const at = source === null ? 0 : (seen.get(source) ?? 0);
     if (source !== null) seen.set(source, at + 1);
-    const own = source === null ? undefined : bySource.get(source)?.[at];
+    const stored = source === null ? undefined : bySource.get(source)?.[at];
     const isFree = (name: string): boolean =>
       !taken.has(name) && (byName.get(name) === undefined || (source === null && byName.get(name)?.source === null));
     const prefix = source === null || at > 0 ? 'computed_' : 'source_';
-    const name = own?.name ?? freeColumnName(column.name, prefix, isFree);
+    const name = stored?.name ?? freeColumnName(column.name, prefix, isFree);
     taken.add(name);
     return { ...column, name };
   });

@@ -108,8 +108,8 @@ export function freshnessView({ resources, dialect, copied }: ViewModel, planned
   const [all, deleted] = [rows(''), rows(` WHERE t."_deleted_at" IS NOT NULL`)];
   const altered = rows(` WHERE t."_deleted_at" IS NULL AND t."_version" > 1`);
   const count = (sqlOf: (table: string) => string): string => {
-    const cases = resources.flatMap(({ resource, tables: [own] }) =>
-      own === undefined ? [] : [`WHEN ${dialect.literal(resource)} THEN ${sqlOf(own.name)}`],
+    const cases = resources.flatMap(({ resource, tables: [main] }) =>
+      main === undefined ? [] : [`WHEN ${dialect.literal(resource)} THEN ${sqlOf(main.name)}`],
     );
     return `CAST(${cases.length === 0 ? 'NULL' : `CASE known."resource" ${cases.join(' ')} END`} AS BIGINT)`;
   };
@@ -169,8 +169,8 @@ function newestTimes(
     return type === 'timestamp' ? sql : dialect.converted(sql, type, 'timestamp');
   });
   const time = times.length === 1 ? (times[0] ?? '') : `coalesce(${times.join(', ')})`;
-  const own = `known."resource" = ${dialect.literal(resource)}`;
-  return [`SELECT ${time} FROM ${dialect.id(view.name)} AS t WHERE ${own} AND ${time} IS NOT NULL`];
+  const isResource = `known."resource" = ${dialect.literal(resource)}`;
+  return [`SELECT ${time} FROM ${dialect.id(view.name)} AS t WHERE ${isResource} AND ${time} IS NOT NULL`];
 }
 
 /** `<resource>_windows` for each resource that is requested by windows: the state of each window. */
@@ -188,11 +188,11 @@ export function windowViews({ resources, dialect }: ViewModel): View[] {
     ownColumn('is_capped', 'boolean', 'w."capped" = 1', 'True if the service may not have listed all of its rows.'),
     ownColumn('totals', 'text', 'w."totals"', 'Sums of the service that differ from those of the rows, as JSON.'),
   ];
-  return resources.flatMap(({ resource, profile, tables: [own] }) => {
-    if (profile.windows === null || own === undefined) return [];
+  return resources.flatMap(({ resource, profile, tables: [main] }) => {
+    if (profile.windows === null || main === undefined) return [];
     const description = `The windows of the ${resource} reports, one a row: when each was read, and whether it may still change.`;
     const from = ` FROM "_sync_windows" AS w WHERE w."resource" = ${dialect.literal(resource)}`;
-    return [{ name: `${own.name}_windows`, resource: null, description, columns, from }];
+    return [{ name: `${main.name}_windows`, resource: null, description, columns, from }];
   });
 }
 
@@ -224,8 +224,8 @@ export function dictionaryView(model: ViewModel, planned: PlannedViews): View[] 
 
 function keyColumns({ resources }: ViewModel, planned: PlannedViews): string[] {
   const viewName = (name: string): string | undefined => planned.get(name)?.name;
-  return resources.flatMap(({ resource, tables: [own, ...lists] }) => {
-    const { key, name } = own ?? { key: [], name: '' };
+  return resources.flatMap(({ resource, tables: [main, ...lists] }) => {
+    const { key, name } = main ?? { key: [], name: '' };
     return [
       ...qualifiedColumns([name, viewName(`${name}_live`), viewName(`${name}_summary`)], key),
       ...qualifiedColumns([viewName(`${resource}_history`)], [...key, 'version']),

@@ -36,7 +36,7 @@ interface RelatedFacts {
 /** One summary, while it is planned. */
 interface Summary {
   resource: string;
-  own: TableShape;
+  main: TableShape;
   lists: readonly TableShape[];
   model: ViewModel;
   dialect: ViewDialect;
@@ -50,17 +50,17 @@ interface Summary {
  * texts of rows that would multiply it in a join.
  */
 export function summaryViews(model: ViewModel, planned: PlannedViews): View[] {
-  return model.resources.flatMap(({ resource, tables: [own, ...lists] }) => {
-    const live = own === undefined ? undefined : planned.get(`${own.name}_live`);
-    if (own === undefined || live === undefined) return [];
-    const existing = model.existing.get(`${own.name}_summary`) ?? [];
-    const summary = { resource, own, lists, model, dialect: model.dialect, planned, existing };
+  return model.resources.flatMap(({ resource, tables: [main, ...lists] }) => {
+    const live = main === undefined ? undefined : planned.get(`${main.name}_live`);
+    if (main === undefined || live === undefined) return [];
+    const existing = model.existing.get(`${main.name}_summary`) ?? [];
+    const summary = { resource, main, lists, model, dialect: model.dialect, planned, existing };
     const facts = [...listFacts(summary), ...referringFacts(summary), ...referencedFacts(summary)];
     return facts.length === 0 ? [] : [summaryView(summary, live, facts)];
   });
 }
 
-function summaryView({ resource, own, dialect }: Summary, live: PlannedView, facts: readonly RelatedFacts[]): View {
+function summaryView({ resource, main, dialect }: Summary, live: PlannedView, facts: readonly RelatedFacts[]): View {
   const columns: ViewColumn[] = live.columns.map((column) => ({
     ...column,
     sql: `${SUMMARY_ROW}.${dialect.id(column.name)}`,
@@ -76,7 +76,7 @@ function summaryView({ resource, own, dialect }: Summary, live: PlannedView, fac
     }
   }
   return {
-    name: `${own.name}_summary`,
+    name: `${main.name}_summary`,
     resource,
     description: `The live ${resource} records, one a row, with counts, sums and texts of what belongs to each.`,
     columns,
@@ -94,15 +94,15 @@ function freeName(name: string, names: Set<string>): string {
 
 /** Number of elements of each list, and their texts in order. */
 function listFacts(summary: Summary): RelatedFacts[] {
-  const { own, lists, planned, dialect } = summary;
+  const { main, lists, planned, dialect } = summary;
   return lists.flatMap((table) => {
     const view = planned.get(`${table.name}_live`);
     if (view === undefined) return [];
     const [parent = '', ...positions] = table.key;
-    const [key, ownKey] = [dialect.id(parent), dialect.id(own.key[0] ?? '')];
+    const [key, ownKey] = [dialect.id(parent), dialect.id(main.key[0] ?? '')];
     const from = ` FROM ${dialect.id(view.name)} AS x WHERE x.${key} = ${SUMMARY_ROW}.${ownKey}`;
     const order = positions.map((position) => `x.${dialect.id(position)}`);
-    const list = table.name.startsWith(`${own.name}_`) ? table.name.slice(own.name.length + 1) : table.name;
+    const list = table.name.startsWith(`${main.name}_`) ? table.name.slice(main.name.length + 1) : table.name;
     const description = `Elements of the list ${visibleText(pathText(table.path))}; 0 for none.`;
     const count: FactColumn = { name: `${list}_count`, kind: 'count', type: 'integer', sql: '', description };
     return [{ rows: { from, order }, columns: [count, ...listTexts(summary, table, view, list)] }];
@@ -160,8 +160,8 @@ function nameOfReferenced(
  * single columns only are left out, because they multiply no rows in a join.
  */
 function referencedFacts(summary: Summary): RelatedFacts[] {
-  const { resource: own, model, planned, dialect } = summary;
-  const relations = model.relations.filter(({ from, to }) => from.resource === own && to.resource !== own);
+  const { resource, model, planned, dialect } = summary;
+  const relations = model.relations.filter(({ from, to }) => from.resource === resource && to.resource !== resource);
   return [...Map.groupBy(relations, ({ to }) => to.resource)].flatMap(([name, ways]) => {
     const [table] = model.resources.find(({ resource }) => resource === name)?.tables ?? [];
     const view = table === undefined ? undefined : planned.get(`${table.name}_live`);
@@ -179,12 +179,12 @@ function isSingleColumn({ from }: Relation): boolean {
 }
 
 /** A subquery for the keys that the record references by one column or list; keys are texts. */
-function referencedKeys({ own, planned, dialect }: Summary, relation: Relation): string[] {
+function referencedKeys({ main, planned, dialect }: Summary, relation: Relation): string[] {
   const { from } = relation;
   const view = planned.get(`${from.table.name}_live`);
   if (view === undefined) return [];
   if (isSingleColumn(relation)) return [`SELECT ${referenceText(SUMMARY_ROW, from, view, dialect)}`];
-  const [holder, id] = [`w.${dialect.id(from.table.key[0] ?? '')}`, `${SUMMARY_ROW}.${dialect.id(own.key[0] ?? '')}`];
+  const [holder, id] = [`w.${dialect.id(from.table.key[0] ?? '')}`, `${SUMMARY_ROW}.${dialect.id(main.key[0] ?? '')}`];
   return [
     `SELECT ${referenceText('w', from, view, dialect)} FROM ${dialect.id(view.name)} AS w WHERE ${holder} = ${id}`,
   ];

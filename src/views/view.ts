@@ -87,7 +87,7 @@ export interface ViewProfile extends Pick<
   history: HistoryPolicy;
 }
 
-/** A resource that has tables. */
+/** A resource that has tables: its main table first, then those of its lists. */
 export interface ViewedResource extends ResourceShape {
   profile: ViewProfile;
   /** The comments in `_sync_columns`, by table and column. */

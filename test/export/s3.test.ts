@@ -6,8 +6,8 @@ import { Readable } from 'node:stream';
 import { S3 } from '@aws-sdk/client-s3';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { manifestText, readManifest } from '../../src/export/manifest.ts';
-import type { ExportPlace } from '../../src/export/places/place.ts';
-import { openBucket, s3Access } from '../../src/export/places/s3-bucket.ts';
+import type { ExportTarget } from '../../src/export/targets/export-target.ts';
+import { openBucket, s3Access } from '../../src/export/targets/s3-bucket.ts';
 import { BUCKET, bucketEnvironment as environment, startBucketServer } from '../support/bucket-server.ts';
 import { runCommand } from '../support/command.ts';
 import { SQLITE } from '../support/databases.ts';
@@ -19,7 +19,7 @@ const SECRET = 'S3RVER-is-not-told';
 
 const bucketServer = async (): Promise<NodeJS.ProcessEnv> => (await startBucketServer()).env;
 
-function bucket(env: NodeJS.ProcessEnv, prefix = 'a/b c'): ExportPlace {
+function bucket(env: NodeJS.ProcessEnv, prefix = 'a/b c'): ExportTarget {
   return openBucket(s3Access(`s3://${BUCKET}/${prefix}`, env), { signal: new AbortController().signal });
 }
 

@@ -1,8 +1,9 @@
-// A prefix of an S3 bucket as the destination of an export.
 import { text as textIn } from 'node:stream/consumers';
 import { ConfigError } from '../../model/errors.ts';
 import { bucketAccess, type BucketAccess, BucketClient, type BucketErrors } from '../../object-store/bucket.ts';
-import { exportBusy, type ExportPlace, MANIFEST, type PlacedFile } from './place.ts';
+import { exportBusy, type ExportTarget, MANIFEST, type TargetFile } from './export-target.ts';
+
+// A prefix of an S3 bucket as the destination of an export.
 
 const ADDRESS = /^s3:\/\/([^/?#]+)(?:\/(.*))?$/s;
 
@@ -13,8 +14,8 @@ const ERRORS: BucketErrors = {
   recovery: 'stop',
 };
 
-export function isBucket(place: string): boolean {
-  return place.startsWith('s3:');
+export function isBucket(target: string): boolean {
+  return target.startsWith('s3:');
 }
 
 /** Reads the access from the environment; the caller masks its secrets. Throws `ConfigError`. */
@@ -32,7 +33,7 @@ export function s3Access(address: string, env: NodeJS.ProcessEnv): { access: Buc
 export function openBucket(
   { access, prefix }: { access: BucketAccess; prefix: string },
   dependencies: { signal: AbortSignal },
-): ExportPlace {
+): ExportTarget {
   const client = new BucketClient(access, ERRORS, dependencies.signal);
   const shown = `s3://${access.bucket}/${prefix}`;
   const key = prefix + MANIFEST;
@@ -61,8 +62,8 @@ export function openBucket(
   };
 }
 
-async function listFiles(client: BucketClient, prefix: string): Promise<PlacedFile[]> {
-  const files: PlacedFile[] = [];
+async function listFiles(client: BucketClient, prefix: string): Promise<TargetFile[]> {
+  const files: TargetFile[] = [];
   for await (const { key, changedAt } of client.list(prefix)) {
     const path = key.slice(prefix.length);
     // Some consoles create an object for the prefix itself.

@@ -6,7 +6,7 @@ import { pipeline } from 'node:stream/promises';
 import { isOtherRunning, processNamespace } from '../../database/state/leases.ts';
 import { ConfigError, errorCode, messageOf, SyncError } from '../../model/errors.ts';
 import { FULL_CODES, makeFolder, syncFolder, UNUSABLE_CODES } from '../../object-store/file-system.ts';
-import { exportBusy, type ExportPlace, MANIFEST, type PlacedFile } from './place.ts';
+import { exportBusy, type ExportTarget, MANIFEST, type TargetFile } from './export-target.ts';
 
 /** Names the process that writes to the folder. */
 export const LOCK = '.content-sync-export.lock';
@@ -14,7 +14,7 @@ export const LOCK = '.content-sync-export.lock';
 export const NEXT_MANIFEST = '.manifest.json.next';
 
 /** Opens a local folder, creating it if it is missing. The first write locks it until it is closed. */
-export async function openFolder(folder: string): Promise<ExportPlace> {
+export async function openFolder(folder: string): Promise<ExportTarget> {
   return withFolderErrors(folder, async () => {
     await makeFolder(folder);
     await access(folder, constants.R_OK | constants.W_OK | constants.X_OK);
@@ -22,7 +22,7 @@ export async function openFolder(folder: string): Promise<ExportPlace> {
   });
 }
 
-function lockableFolder(folder: string): ExportPlace {
+function lockableFolder(folder: string): ExportTarget {
   const at = (name: string): string => path.join(folder, ...name.split('/'));
   let isLocked = false;
   const lockOnce = async (): Promise<void> => {
@@ -98,8 +98,8 @@ async function readIfExists(file: string): Promise<string | null> {
   }
 }
 
-async function listFiles(folder: string): Promise<PlacedFile[]> {
-  const files: PlacedFile[] = [];
+async function listFiles(folder: string): Promise<TargetFile[]> {
+  const files: TargetFile[] = [];
   for (const entry of await readdir(folder, { recursive: true, withFileTypes: true })) {
     if (entry.isDirectory()) continue;
     const file = path.join(entry.parentPath, entry.name);

@@ -2,22 +2,22 @@
 import type { Readable } from 'node:stream';
 import { SyncError } from '../../model/errors.ts';
 
-/** A file in a place. */
-export interface PlacedFile {
-  /** Relative to the place, with forward slashes. */
+/** A file in a target. */
+export interface TargetFile {
+  /** Relative to the target, with forward slashes. */
   path: string;
   /** Epoch milliseconds. */
   changedAt: number;
 }
 
-/** The destination of an export. All methods throw `SyncError`, or `ConfigError` if the place cannot be used. */
-export interface ExportPlace {
+/** The destination of an export. All methods throw `SyncError`, or `ConfigError` if the target cannot be used. */
+export interface ExportTarget {
   /** Its name in messages. */
   readonly shown: string;
   /** True if no other export can write to it at the same time. */
   readonly isLocked: boolean;
-  /** Lists all files; none if the place does not exist yet. */
-  list(): Promise<PlacedFile[]>;
+  /** Lists all files; none if the target does not exist yet. */
+  list(): Promise<TargetFile[]>;
   /** Returns null if there is no manifest. */
   readManifest(): Promise<string | null>;
   /** Writes a file, which is missing or incomplete if this throws. */
@@ -34,6 +34,6 @@ export const MANIFEST = 'manifest.json';
 export function exportBusy(shown: string, by: string): SyncError {
   return new SyncError('export_failed', `${shown}: another export writes there${by}`, {
     recovery: 'stop',
-    hint: 'let it finish, and run the same command again; or export to another place',
+    hint: 'let it finish, and run the same command again; or export to another target',
   });
 }
