@@ -36,7 +36,7 @@ export interface DatedKey {
 export interface PageFacts {
   records: number;
   keys: readonly string[];
-  /** Records without a usable id. */
+  /** Number of records without a usable id, which are rejected. */
   unkeyed: number;
   /** Times of change of the records that have one. */
   updated: readonly DatedKey[];
