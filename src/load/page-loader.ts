@@ -1,5 +1,3 @@
-// Loads the pages of one resource (`openPageLoader`). For each page it compares the records with the stored rows, turns
-// new and changed ones into rows, grows the tables if they need it, and commits everything in one transaction.
 import type { CompiledQuery } from 'kysely';
 import { readTables } from '../database/state/catalog.ts';
 import type { OwnedResource } from '../database/state/owned-resource.ts';
@@ -14,16 +12,10 @@ import { finishReshape, fixColumns, growTables, shapeAndGrow } from './grow-shap
 import { coverRows } from './grow-views.ts';
 import type { KeyConflicts, KeyedRecord, RejectedRecord } from './key-records.ts';
 import type { LoadContext } from './load-context.ts';
-import {
-  type ExcludedRow,
-  keyOf,
-  type LoadablePage,
-  type OlderPolicy,
-  pageRows,
-  type PreparedPage,
-  preparePage,
-  shapeOf,
-} from './prepare-page.ts';
+import { type ExcludedRow, keyOf, type LoadablePage, type OlderPolicy, pageRows, type PreparedPage, preparePage, shapeOf } from './prepare-page.ts';
+
+// Loads the pages of one resource (`openPageLoader`). For each page it compares the records with the stored rows, turns
+// new and changed ones into rows, grows the tables if they need it, and commits everything in one transaction.
 
 /** A record's key and the service's own time of change: its text, and epoch milliseconds. */
 export interface DatedKey {
@@ -36,7 +28,7 @@ export interface DatedKey {
 export interface PageFacts {
   records: number;
   keys: readonly string[];
-  /** Records without a usable id. */
+  /** Number of records without a usable id, which are rejected. */
   unkeyed: number;
   /** Times of change of the records that have one. */
   updated: readonly DatedKey[];

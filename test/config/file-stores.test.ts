@@ -8,11 +8,12 @@ const profile = profileSchema.parse({ resources: { images: { path: '/images', pa
 const usual = { allow_hosts: [], grace: 0, recheck: null };
 const place = { cwd: '/srv', env: { AWS_REGION: 'eu-central-1', HOME: '/root' }, fileMode: 0o600 };
 
+function resolve(store: string | null) {
+  const source = { name: 'blog', profile: withDefaultStore(profile, store), resources: ['images'] };
+  return resolveFiles({ ...source, files: { ...usual, store } }, place);
+}
+
 it('a file goes to the store of its entry, else to that of its source, and nowhere without either', () => {
-  const resolve = (store: string | null) => {
-    const source = { name: 'blog', profile: withDefaultStore(profile, store), resources: ['images'] };
-    return resolveFiles({ ...source, files: { ...usual, store } }, place);
-  };
   const set = resolve('disk:data/{source}/files');
   expect(storesOf(set)).toEqual([
     { kind: 'disk', name: 'disk:data/blog/files', folder: '/srv/data/blog/files' },

@@ -21,7 +21,7 @@ const DAY_MS = 86_400_000;
  * The named dialects, as input of `rateDialectSchema`; each reads `Retry-After` too. Sources: RFC 9110
  * section 10.2.3, draft-ietf-httpapi-ratelimit-headers (06, 07, 11) and the vendors' own pages.
  */
-export const RATE_PRESETS = {
+const RATE_PRESETS = {
   auto: {
     headers: [
       { name: 'ratelimit', means: 'ratelimit' },

@@ -212,7 +212,6 @@ export const singleFields = {
 };
 
 export type FieldSettings = z.output<typeof fieldSettings>;
-export type PublishingState = z.output<typeof stateSchema>;
 
 /** Returns the paths of excluded and hashed fields of all resources. */
 export function hiddenFields({ resources }: { resources: Readonly<Record<string, Hiding>> }): string[] {

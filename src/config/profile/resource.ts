@@ -163,14 +163,17 @@ function feedFaults({ id, delete_feed, feed }: ResourceFields): ResourceFault[] 
   const expected =
     typeof id === 'string' ? 'one field' : `a list of ${id.length} fields, where an entry names ${id.join(' and ')}`;
   const message = `expected ${expected}, because the key of a row is made of them`;
-  // A list with one field makes another key than the field alone.
-  const countFields = (key: string | string[]): number | null => (typeof key === 'string' ? null : key.length);
   const isOther = (feedId: string | string[] | null): boolean =>
-    feedId !== null && countFields(feedId) !== countFields(id);
+    feedId !== null && countKeyFields(feedId) !== countKeyFields(id);
   return brokenRules(
     [isOther(delete_feed?.id ?? null), 'delete_feed.id', message],
     [isOther(feed?.id ?? null), 'incremental.id', message],
   );
+}
+
+/** Returns null for one field, because a list with one field makes another key than the field alone. */
+function countKeyFields(key: string | string[]): number | null {
+  return typeof key === 'string' ? null : key.length;
 }
 
 /** Finds settings of a report that contradict each other: `windows` decides which ranges of days are requested. */
