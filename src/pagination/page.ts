@@ -20,7 +20,7 @@ export interface ScannedPage {
   next: PagePosition | null;
   records: SourceRecord[];
   /** How many of them this scan has returned before, because the page was read again; 0 for any other page. */
-  again: number;
+  repeatedRecords: number;
   /** Local epoch milliseconds just before the request. */
   requestedAt: number;
   /** The service's clock by the answer's `Date`; null if it has none. */

@@ -8,7 +8,7 @@ import { type AnswerHeaders, createJudge } from '../http/outcome/outcome-table.t
 import { interpret } from '../http/outcome/read-answer.ts';
 import { readAnswerLimits } from '../http/rate-limit/answer-limits.ts';
 import { createRateLimiter, type RateLimiter } from '../http/rate-limit/rate-limiter.ts';
-import { firstHop, type Hop, nextHop } from '../http/redirect.ts';
+import { firstTarget, type RequestTarget, redirectTarget } from '../http/redirect.ts';
 import type { Clock } from '../model/clock.ts';
 import { SyncError } from '../model/errors.ts';
 import type { JsonValue } from '../model/json.ts';
@@ -192,13 +192,13 @@ export class ProbeClient implements AsyncDisposable {
     const requested = scrub(displayPath(baseUrl, url), secrets);
     const secret = credential === null ? '' : isFalse ? falseSecret(credential.secret) : credential.secret;
     const policy = { home: baseUrl.origin, allowsOthers: false, secrets };
-    let hop = firstHop(url, policy);
+    let target = firstTarget(url, policy);
     for (let attempts = 1; ;) {
-      const carried = hop.credentialed && secret !== '' ? form.carry(secret) : {};
-      let { response, mayRetry } = await this.#send(hop, carried, requested);
+      const carried = target.credentialed && secret !== '' ? form.carry(secret) : {};
+      let { response, mayRetry } = await this.#send(target, carried, requested);
       if (REDIRECTS.has(response.status)) {
         try {
-          hop = nextHop(hop, response.headers['location'], policy);
+          target = redirectTarget(target, response.headers['location'], policy);
           continue;
         } catch (error) {
           if (!(error instanceof SyncError)) throw error;
@@ -217,7 +217,7 @@ export class ProbeClient implements AsyncDisposable {
 
   /** Sends one request when the rate limiter permits it; the limits that the response states apply to the next one. */
   async #send(
-    hop: Hop,
+    target: RequestTarget,
     carried: ReturnType<CredentialForm['carry']>,
     requested: string,
   ): Promise<{ response: ProbeResponse; mayRetry: boolean }> {
@@ -226,7 +226,7 @@ export class ProbeClient implements AsyncDisposable {
     if (this.remaining === 0) throw new RequestsSpent(`no request is left for ${requested}`);
     this.spent += 1;
     onRequest?.(requested, this.spent);
-    const url = new URL(hop.url);
+    const url = new URL(target.url);
     for (const [name, value] of Object.entries(carried.query ?? {})) url.searchParams.set(name, value);
     const request = { url, method: 'GET' as const, headers: { ...HEADERS, ...carried.headers }, signal };
     return this.#limiter.run(
@@ -243,7 +243,7 @@ export class ProbeClient implements AsyncDisposable {
           const text = seen.excerpt.slice(0, 2_000);
           const problem = outcome === 'ok' ? '' : reason;
           const { json } = seen;
-          const response = { requested, url: hop.url, status, headers, json, text, bytes, problem, serverDate };
+          const response = { requested, url: target.url, status, headers, json, text, bytes, problem, serverDate };
           // A success whose body is not JSON has none the next time either.
           const isSuccess = wire.failure === null && status >= 200 && status < 300;
           const mayRetry = (outcome === 'limited' || outcome === 'retry') && !isSuccess;

@@ -78,7 +78,7 @@ function loopParts(progress: DownloadProgress): ClientParts {
         progress.at = url;
         if (url.origin !== home) refusePrivateUrl(url, rules);
       },
-      maxHops: MAX_REDIRECTS,
+      maxRedirects: MAX_REDIRECTS,
     },
   };
 }

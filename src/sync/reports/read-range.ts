@@ -102,7 +102,7 @@ async function collectPages(
   };
   for await (const page of scanPages(options)) {
     pages.push(page);
-    rows += page.records.length - page.again;
+    rows += page.records.length - page.repeatedRecords;
     bytes += page.records.reduce((sum, record) => sum + record.bytes.length, 0);
     if (maySplit && most !== null && Math.max(rows, page.total ?? 0) >= most) return { tooMuch: 'capped', error: null };
     if (maySplit && bytes > MAX_RANGE_BYTES) return { tooMuch: 'memory', error: null };
@@ -125,7 +125,7 @@ function joinAnswer(pages: readonly Page[], { most }: ReportWindows): RangeAnswe
     release: () => pages.forEach(({ release }) => release()),
     parts: pages,
   };
-  const rows = pages.reduce((sum, { records, again }) => sum + records.length - again, 0);
+  const rows = pages.reduce((sum, { records, repeatedRecords }) => sum + records.length - repeatedRecords, 0);
   const isFull = most !== null && Math.max(rows, ...totals) >= most;
   return { page, end: last.end, body: last.answer?.json ?? null, isFull };
 }
