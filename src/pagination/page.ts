@@ -7,7 +7,7 @@ import type { SourceRecord } from '../model/json.ts';
 import { visibleText } from '../model/visible-text.ts';
 import { type PagePosition, positionText } from './page-styles/page-position.ts';
 
-/** One page of a scan, verified, in the order of the listing. */
+/** One page of a scan as the caller gets it, in the order of the listing. */
 export interface Page extends ScannedPage {
   /** 1 for the first page of the whole scan; a resumed one continues. */
   number: number;

@@ -37,13 +37,16 @@ export interface ScanOptions extends RequestOptions {
   isFiltered?: boolean;
   /** Max requests in flight, one if each page names the next one; 0 disables prefetching. */
   runAhead: number;
-  /** Called for each listing; what it returns is called with each new page: true if nothing that follows is wanted. */
+  /**
+   * Called at the start of each listing. Returns a function that is called with each page, and returns true if the scan
+   * may end there, because the caller has what it was looking for.
+   */
   isEnough?: () => (page: ScannedPage) => boolean;
-  /** Only this many records of the listing are prefetched; absent: all of them. */
+  /** Only this many records of the listing are prefetched, because the caller will stop the scan after them. */
   maxRecords?: number;
   /** Tried at the end, where nothing else shows it; absent: it is not. */
   numbering?: Numbering;
-  /** True if the consumer keeps pages and releases the memory of each; else it ends with the request for the next one. */
+  /** True if the caller keeps pages and releases the memory of each; else it is released when the next page is requested. */
   keepsPages?: boolean;
   /** Milliseconds that a page out of a cache may be old; absent: any. */
   maxPageAgeMs?: number | undefined;

@@ -21,7 +21,7 @@ export interface DownloadParts {
   client: ClientParts;
   /** Retry quota of downloads, so that failing files do not use up that of records. */
   quota: ClientParts['quota'];
-  /** Used for other origins, without credential, certificate and outcome rules of the service. */
+  /** Used for other hosts, without credential, certificate and outcome rules of the service. */
   elsewhere: { exchange: ClientParts['exchange']; judge: ClientParts['judge']; limiterFor: ClientParts['limiterFor'] };
   rules: AddressRules;
 }
