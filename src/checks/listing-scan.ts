@@ -74,8 +74,8 @@ export function listingScan(
   const isFiltered = extraQuery.values?.['since'] !== undefined;
   const request = { client, resource: profile, listing, meter, signal, clock, lane, ...extraQuery };
   const value = extraQuery.values?.['partition'] ?? partition ?? null;
-  const oldest = profile.incremental?.lookback;
-  const options = { ...request, runAhead: 0, acceptsEnd, acceptsStates, isFiltered, oldest };
+  const maxPageAgeMs = profile.incremental?.lookback;
+  const options = { ...request, runAhead: 0, acceptsEnd, acceptsStates, isFiltered, maxPageAgeMs };
   return profile.partitions === null || value === null ? options : inPartition(options, profile.partitions, value);
 }
 

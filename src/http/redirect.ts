@@ -4,7 +4,7 @@
 import { SyncError } from '../model/errors.ts';
 import { holdsSecret } from '../observe/scrub.ts';
 
-const DEFAULT_MAX_HOPS = 3;
+const DEFAULT_MAX_REDIRECTS = 3;
 
 /** Which origins may be requested, and which one gets the credential. */
 export interface OriginPolicy {
@@ -17,13 +17,13 @@ export interface OriginPolicy {
   /** Called with each URL before it is requested; throws `SyncError` to refuse it. */
   judge?: ((url: URL) => void) | undefined;
   /** Max redirects; default 3. */
-  maxHops?: number | undefined;
+  maxRedirects?: number | undefined;
   /** Texts that must not be in a URL of another origin. */
   secrets: readonly string[];
 }
 
 /** The current URL of a request, which redirects change. */
-export interface Hop {
+export interface RequestTarget {
   url: URL;
   /** True while the request has not left `home`: only then is the credential sent. */
   credentialed: boolean;
@@ -31,18 +31,22 @@ export interface Hop {
   count: number;
 }
 
-/** Returns the first hop of a request; throws `SyncError` for a URL that must not be requested. */
-export function firstHop(url: URL, policy: OriginPolicy): Hop {
+/** Returns the first target of a request; throws `SyncError` for a URL that must not be requested. */
+export function firstTarget(url: URL, policy: OriginPolicy): RequestTarget {
   refuseUnlessAllowed(url, new URL(policy.home), policy, 'address');
   return { url, credentialed: isCredentialed(url, policy), count: 0 };
 }
 
-/** Returns the hop to a `Location`; throws `SyncError` (stop) for one that must not be followed. */
-export function nextHop(from: Hop, location: string | string[] | undefined, policy: OriginPolicy): Hop {
-  const { maxHops = DEFAULT_MAX_HOPS } = policy;
-  if (from.count >= maxHops) {
+/** Returns the target to a `Location`; throws `SyncError` (stop) for one that must not be followed. */
+export function redirectTarget(
+  from: RequestTarget,
+  location: string | string[] | undefined,
+  policy: OriginPolicy,
+): RequestTarget {
+  const { maxRedirects = DEFAULT_MAX_REDIRECTS } = policy;
+  if (from.count >= maxRedirects) {
     const hint = 'Set base_url to where the redirects lead.';
-    throw refusal(`more than ${maxHops} redirects`, hint, 'too_many_redirects');
+    throw refusal(`more than ${maxRedirects} redirects`, hint, 'too_many_redirects');
   }
   if (typeof location !== 'string' || !URL.canParse(location, from.url.href)) {
     throw refusal('a redirect without a usable Location', 'Ask the service, or check base_url.');

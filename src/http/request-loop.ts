@@ -26,9 +26,9 @@ import { hintFor, type JudgedAttempt, requestError, requestId } from './outcome/
 import { readAnswerLimits } from './rate-limit/answer-limits.ts';
 import type { Attempted, RateLimiter } from './rate-limit/rate-limiter.ts';
 import {
-  firstHop,
-  type Hop,
-  nextHop,
+  firstTarget,
+  type RequestTarget,
+  redirectTarget,
   type OriginPolicy,
   refusePostRedirect,
   withAppended,
@@ -142,7 +142,7 @@ class RunningRequest {
   readonly #request: ApiRequest;
   readonly #reservation: MemoryReservation;
   readonly #method: HttpMethod;
-  #hop: Hop;
+  #target: RequestTarget;
   /** Failed attempts, except those that were rate-limited or lacked a valid credential. */
   #failures = 0;
   #limited = 0;
@@ -157,11 +157,11 @@ class RunningRequest {
     this.#request = request;
     this.#reservation = reservation;
     this.#method = request.method ?? 'GET';
-    this.#hop = firstHop(request.url, origins);
+    this.#target = firstTarget(request.url, origins);
     // A URL without a credential, such as that of a file, is requested unchanged.
-    if (this.#hop.credentialed) {
-      const url = withoutParams(this.#hop.url, credentials.queryNames);
-      this.#hop.url = withVersionQuery(url, version.query, origins.home);
+    if (this.#target.credentialed) {
+      const url = withoutParams(this.#target.url, credentials.queryNames);
+      this.#target.url = withVersionQuery(url, version.query, origins.home);
     }
   }
 
@@ -184,7 +184,7 @@ class RunningRequest {
   async #takeSlot(): Promise<AttemptResult | null> {
     const { credentials, limiterFor } = this.#parts;
     const { lane, signal } = this.#request;
-    const { credentialed, url } = this.#hop;
+    const { credentialed, url } = this.#target;
     let credential = NO_CREDENTIAL;
     if (credentialed) {
       try {
@@ -210,12 +210,12 @@ class RunningRequest {
     const reservation = this.#reservation;
     const credential = caller === undefined ? own : caller === 'nobody' ? NO_CREDENTIAL : falsifyCredential(own);
     // Only the source's own credential is renewed when it is refused.
-    const sent = this.#hop.credentialed && caller === undefined ? own : null;
+    const sent = this.#target.credentialed && caller === undefined ? own : null;
     meter.requests += 1;
     // Releases the memory of the previous attempt.
     reservation.resize(0);
     // Only here, because a credential in the query must not be stored or logged.
-    const url = withAppended(this.#hop.url, credential.query);
+    const url = withAppended(this.#target.url, credential.query);
     const headers = { ...this.#headers(credential), ...into?.headers() };
     const answer = await exchange(
       { url, method: this.#method, headers, ...(body === undefined ? {} : { body }), signal, into },
@@ -238,7 +238,7 @@ class RunningRequest {
 
   /** Other origins get neither the credential nor the headers of the profile, because both may be secret. */
   #headers({ headers }: SentCredential): Record<string, string> {
-    if (!this.#hop.credentialed) return { ...PLAIN_HEADERS };
+    if (!this.#target.credentialed) return { ...PLAIN_HEADERS };
     const all = [this.#parts.homeHeaders, this.#request.headers ?? {}, headers];
     const cookies = all.flatMap((each) => each['cookie'] ?? []);
     return Object.assign({}, ...all, cookies.length > 1 ? { cookie: cookies.join('; ') } : {});
@@ -259,8 +259,8 @@ class RunningRequest {
     const { origins, credentials } = this.#parts;
     try {
       if (this.#method !== 'GET') refusePostRedirect(status);
-      const hop = nextHop(this.#hop, headers['location'], origins);
-      this.#hop = { ...hop, url: withoutParams(hop.url, hop.credentialed ? credentials.queryNames : []) };
+      const target = redirectTarget(this.#target, headers['location'], origins);
+      this.#target = { ...target, url: withoutParams(target.url, target.credentialed ? credentials.queryNames : []) };
     } catch (error) {
       if (!(error instanceof SyncError)) throw error;
       const message = `${this.#method} ${this.#shownUrl()} answered ${status}: ${error.message}`;
@@ -347,7 +347,7 @@ class RunningRequest {
     return {
       outcome,
       code: verdict.code,
-      url: this.#hop.url,
+      url: this.#target.url,
       status: answer.status,
       headers: answer.headers,
       bytes: reading.bytes,
@@ -365,7 +365,7 @@ class RunningRequest {
       judged,
       method: this.#method,
       url: this.#shownUrl(),
-      hint: hintFor(judged, { url: this.#hop.url, versionPrefix: version.prefix }),
+      hint: hintFor(judged, { url: this.#target.url, versionPrefix: version.prefix }),
       attempts: Math.max(this.#failures, this.#limited, 1),
       secrets: origins.secrets,
       note,
@@ -391,7 +391,7 @@ class RunningRequest {
   }
 
   #shownUrl(): string {
-    return shownUrl(this.#hop.url, this.#parts.shownQuery);
+    return shownUrl(this.#target.url, this.#parts.shownQuery);
   }
 }
 

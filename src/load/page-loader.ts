@@ -1,3 +1,5 @@
+// Loads the pages of one resource (`openPageLoader`). For each page it compares the records with the stored rows, turns
+// new and changed ones into rows, grows the tables if they need it, and commits everything in one transaction.
 import type { CompiledQuery } from 'kysely';
 import { readTables } from '../database/state/catalog.ts';
 import type { OwnedResource } from '../database/state/owned-resource.ts';
@@ -12,10 +14,16 @@ import { finishReshape, fixColumns, growTables, shapeAndGrow } from './grow-shap
 import { coverRows } from './grow-views.ts';
 import type { KeyConflicts, KeyedRecord, RejectedRecord } from './key-records.ts';
 import type { LoadContext } from './load-context.ts';
-import { type ExcludedRow, keyOf, type LoadablePage, type OlderPolicy, pageRows, type PreparedPage, preparePage, shapeOf } from './prepare-page.ts';
-
-// Loads the pages of one resource (`openPageLoader`). For each page it compares the records with the stored rows, turns
-// new and changed ones into rows, grows the tables if they need it, and commits everything in one transaction.
+import {
+  type ExcludedRow,
+  keyOf,
+  type LoadablePage,
+  type OlderPolicy,
+  pageRows,
+  type PreparedPage,
+  preparePage,
+  shapeOf,
+} from './prepare-page.ts';
 
 /** A record's key and the service's own time of change: its text, and epoch milliseconds. */
 export interface DatedKey {

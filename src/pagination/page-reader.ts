@@ -274,10 +274,10 @@ export class PageReader {
 
   #replaceLast(read: ReadPage, position: PagePosition, next: PagePosition): ScannedPage {
     const { state } = this.#parts;
-    const again = read.records.length - state.replaceLast(read);
+    const repeatedRecords = read.records.length - state.replaceLast(read);
     return {
       ...toPlainPage(read, position),
-      again,
+      repeatedRecords,
       next,
       fullPageSize: state.fullPageSize,
       isNumbered: true,
@@ -296,7 +296,7 @@ export class PageReader {
     const scanned = {
       ...toPlainPage(page, position),
       records: isCut ? records.slice(1) : records,
-      again: 0,
+      repeatedRecords: 0,
       fullPageSize: state.fullPageSize,
       isNumbered: state.isCutByNumber,
     };

@@ -7,7 +7,7 @@ import type { SourceRecord } from '../model/json.ts';
 import { visibleText } from '../model/visible-text.ts';
 import { type PagePosition, positionText } from './page-styles/page-position.ts';
 
-/** One page of a scan, verified, in the order of the listing. */
+/** One page of a scan as the caller gets it, in the order of the listing. */
 export interface Page extends ScannedPage {
   /** 1 for the first page of the whole scan; a resumed one continues. */
   number: number;
@@ -20,7 +20,7 @@ export interface ScannedPage {
   next: PagePosition | null;
   records: SourceRecord[];
   /** How many of them this scan has returned before, because the page was read again; 0 for any other page. */
-  again: number;
+  repeatedRecords: number;
   /** Local epoch milliseconds just before the request. */
   requestedAt: number;
   /** The service's clock by the answer's `Date`; null if it has none. */

@@ -37,16 +37,19 @@ export interface ScanOptions extends RequestOptions {
   isFiltered?: boolean;
   /** Max requests in flight, one if each page names the next one; 0 disables prefetching. */
   runAhead: number;
-  /** Called for each listing; what it returns is called with each new page: true if nothing that follows is wanted. */
+  /**
+   * Called at the start of each listing. Returns a function that is called with each page, and returns true if the scan
+   * may end there, because the caller has what it was looking for.
+   */
   isEnough?: () => (page: ScannedPage) => boolean;
-  /** Only this many records of the listing are prefetched; absent: all of them. */
-  most?: number;
+  /** Only this many records of the listing are prefetched, because the caller will stop the scan after them. */
+  maxRecords?: number;
   /** Tried at the end, where nothing else shows it; absent: it is not. */
   numbering?: Numbering;
-  /** True if the consumer keeps pages and releases the memory of each; else it ends with the request for the next one. */
+  /** True if the caller keeps pages and releases the memory of each; else it is released when the next page is requested. */
   keepsPages?: boolean;
   /** Milliseconds that a page out of a cache may be old; absent: any. */
-  oldest?: number | undefined;
+  maxPageAgeMs?: number | undefined;
   /**
    * End of the scan that this one is compared with, in local epoch milliseconds; absent or null if this is the first.
    */
@@ -81,7 +84,7 @@ export async function* scanPages(options: ScanOptions): AsyncGenerator<Page, voi
       if (fault !== null) throw pageError(fault, position);
       const end = page.end && (await withNumbering(page, page.end, listing, options.numbering));
       const release = prefetch.takeRelease();
-      const total = Math.min(likelyTotal(page.total, listing.state.distinct), options.most ?? Infinity);
+      const total = Math.min(likelyTotal(page.total, listing.state.distinct), options.maxRecords ?? Infinity);
       await prefetch.prefetch({ next: page.next, received: reader.step, total: total === Infinity ? null : total });
       yield { ...page, end, number: (number += 1), release };
       if (options.keepsPages !== true) release();
@@ -124,7 +127,7 @@ function openScan(options: ScanOptions) {
   const start = from ?? first;
   const isResumed = !isSamePosition(start, first);
   const requestPage = pageRequester(options, parts, first);
-  const state = new PaginationState(options.before ?? { pages: [], isWhole: !isResumed, leastTotal: null }, {
+  const state = new PaginationState(options.before ?? { pages: [], hasAllPages: !isResumed, leastTotal: null }, {
     isCutByNumber: style.positions !== null || style.mayHideNumbers,
     // A scan that is resumed after its first page was led there by a page that named the next one.
     fullPageSize: options.fullPageSize ?? (isResumed ? resource.page.size : 0),
@@ -145,9 +148,9 @@ function openScan(options: ScanOptions) {
     size: resource.page.size - overlap,
     maxRequests: positions === null ? Math.min(options.runAhead, 1) : options.runAhead,
   });
-  const { oldest = Infinity, formerEndedAt = null } = options;
+  const { maxPageAgeMs = Infinity, formerEndedAt = null } = options;
   const pause = (ms: number): Promise<void> => clock.sleep(ms, signal);
-  const ages = new PageAges({ startedAt: clock.now(), formerEndedAt, maxAgeMs: oldest, pause });
+  const ages = new PageAges({ startedAt: clock.now(), formerEndedAt, maxAgeMs: maxPageAgeMs, pause });
   const reader = new PageReader({ ...listing, prefetch, ages, signal });
   const loops = new LoopDetector(style.positions !== null, start);
   return { start, isResumed, listing, loops, prefetch, reader };

@@ -215,7 +215,7 @@ function emptyPage(requestedAt: number): Page {
     position: { url: '' },
     next: null,
     records: [],
-    again: 0,
+    repeatedRecords: 0,
     requestedAt,
     serverDate: null,
     total: null,

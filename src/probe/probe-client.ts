@@ -8,7 +8,7 @@ import { type AnswerHeaders, createJudge } from '../http/outcome/outcome-table.t
 import { interpret } from '../http/outcome/read-answer.ts';
 import { readAnswerLimits } from '../http/rate-limit/answer-limits.ts';
 import { createRateLimiter, type RateLimiter } from '../http/rate-limit/rate-limiter.ts';
-import { firstHop, type Hop, nextHop } from '../http/redirect.ts';
+import { firstTarget, redirectTarget, type RequestTarget } from '../http/redirect.ts';
 import type { Clock } from '../model/clock.ts';
 import { SyncError } from '../model/errors.ts';
 import type { JsonValue } from '../model/json.ts';
@@ -217,14 +217,14 @@ export class ProbeClient implements AsyncDisposable {
     const requested = scrub(displayPath(baseUrl, url) + sent.join(''), secrets);
     const secret = credential === null ? '' : isFalse ? falseSecret(credential.secret) : credential.secret;
     const policy = { home: baseUrl.origin, allowsOthers: false, secrets };
-    let hop = firstHop(url, policy);
+    let target = firstTarget(url, policy);
     for (let attempts = 1; ;) {
-      const own = hop.credentialed && secret !== '' ? form.carry(secret) : {};
+      const own = target.credentialed && secret !== '' ? form.carry(secret) : {};
       const carried = { ...own, headers: { ...headers, ...own.headers } };
-      let { response, mayRetry } = await this.#send(hop, carried, requested);
+      let { response, mayRetry } = await this.#send(target, carried, requested);
       if (REDIRECTS.has(response.status)) {
         try {
-          hop = nextHop(hop, response.headers['location'], policy);
+          target = redirectTarget(target, response.headers['location'], policy);
           continue;
         } catch (error) {
           if (!(error instanceof SyncError)) throw error;
@@ -246,7 +246,7 @@ export class ProbeClient implements AsyncDisposable {
 
   /** Sends one request when the rate limiter permits it; the limits that the response states apply to the next one. */
   async #send(
-    hop: Hop,
+    target: RequestTarget,
     carried: ReturnType<CredentialForm['carry']>,
     requested: string,
   ): Promise<{ response: ProbeResponse; mayRetry: boolean }> {
@@ -255,7 +255,7 @@ export class ProbeClient implements AsyncDisposable {
     if (this.remaining === 0) throw new RequestsSpent(`no request is left for ${requested}`);
     this.spent += 1;
     onRequest?.(requested, this.spent);
-    const url = new URL(hop.url);
+    const url = new URL(target.url);
     for (const [name, value] of Object.entries(carried.query ?? {})) url.searchParams.set(name, value);
     const request = { url, method: 'GET' as const, headers: { ...HEADERS, ...carried.headers }, signal };
     return this.#limiter.run(
@@ -273,7 +273,7 @@ export class ProbeClient implements AsyncDisposable {
           const { json } = seen;
           const isJson = status >= 300 || json !== undefined;
           const text = isJson ? seen.excerpt.slice(0, 2_000) : wire.bytes.toString('utf8', 0, MAX_TEXT_BYTES);
-          const response = { requested, url: hop.url, status, headers, json, text, bytes, problem, serverDate };
+          const response = { requested, url: target.url, status, headers, json, text, bytes, problem, serverDate };
           // A success whose body is not JSON has none the next time either.
           const isSuccess = wire.failure === null && status >= 200 && status < 300;
           const mayRetry = (outcome === 'limited' || outcome === 'retry') && !isSuccess;

@@ -15,7 +15,7 @@ interface LoadedPage {
   pages?: number;
   records: number;
   /** Those of them that an earlier page of the scan has counted; absent or 0 if none was. */
-  again?: number;
+  repeatedRecords?: number;
   /** The service's clock at this page; null if it is not known. */
   serverDate: number | null;
   total?: number | null;
@@ -48,7 +48,7 @@ function advanceScan(checkpoint: CheckpointRow, page: LoadedPage, now: number): 
     walk_clock: clock,
     ...newestTime(checkpoint, page, clock),
     walk_pages: checkpoint.walk_pages + (page.pages ?? 1),
-    walk_records: checkpoint.walk_records + page.records - (page.again ?? 0),
+    walk_records: checkpoint.walk_records + page.records - (page.repeatedRecords ?? 0),
     walk_total: total === null || known === null ? (total ?? known) : Math.min(total, known),
     kept_size: page.fullPageSize ? page.fullPageSize : checkpoint.kept_size,
   };

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { newMeter } from '../../src/http/client.ts';
-import { nextHop } from '../../src/http/redirect.ts';
+import { redirectTarget } from '../../src/http/redirect.ts';
 import { PAGE, clientFor, errorOf, get, json, openRateLimiter, serve } from './stage.ts';
 import type { Stage } from './stage.ts';
 
@@ -63,8 +63,8 @@ describe('redirects', () => {
 
   it('F207 from https to http is refused', async () => {
     const policy = { home: 'https://a.example', allowsOthers: true, secrets: [] };
-    const hop = { url: new URL('https://a.example/v1/content'), credentialed: true, count: 0 };
-    expect(() => nextHop(hop, 'http://a.example/v1/content', policy)).toThrow(
+    const target = { url: new URL('https://a.example/v1/content'), credentialed: true, count: 0 };
+    expect(() => redirectTarget(target, 'http://a.example/v1/content', policy)).toThrow(
       expect.objectContaining({ code: 'origin_refused' }),
     );
   });

@@ -81,7 +81,9 @@ function truthOf(docs: ReadonlyMap<string, readonly Doc[]>): string[] {
 async function inPieces(stage: Journey, command: 'backfill' | 'sync'): Promise<{ pieces: number; status: string }> {
   for (let pieces = 1; ; pieces += 1) {
     const stop = new AbortController();
-    const watcher = { page: (_: string, { end, again }: Page) => end === null && again === 0 && stop.abort(STOPPED) };
+    const watcher = {
+      page: (_: string, { end, repeatedRecords }: Page) => end === null && repeatedRecords === 0 && stop.abort(STOPPED),
+    };
     const { status } = await stage.run(command, { signal: stop.signal, watcher });
     if (status !== 'interrupted') return { pieces, status };
     if (pieces === 50) throw new Error('the run never ends');

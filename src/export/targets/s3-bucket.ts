@@ -1,9 +1,8 @@
+// A prefix of an S3 bucket as the destination of an export.
 import { text as textIn } from 'node:stream/consumers';
 import { ConfigError } from '../../model/errors.ts';
 import { bucketAccess, type BucketAccess, BucketClient, type BucketErrors } from '../../object-store/bucket.ts';
 import { exportBusy, type ExportTarget, MANIFEST, type TargetFile } from './export-target.ts';
-
-// A prefix of an S3 bucket as the destination of an export.
 
 const ADDRESS = /^s3:\/\/([^/?#]+)(?:\/(.*))?$/s;
 

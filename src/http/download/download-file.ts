@@ -21,7 +21,7 @@ export interface DownloadParts {
   client: ClientParts;
   /** Retry quota of downloads, so that failing files do not use up that of records. */
   quota: ClientParts['quota'];
-  /** Used for other origins, without credential, certificate and outcome rules of the service. */
+  /** Used for other hosts, without credential, certificate and outcome rules of the service. */
   elsewhere: { exchange: ClientParts['exchange']; judge: ClientParts['judge']; limiterFor: ClientParts['limiterFor'] };
   rules: AddressRules;
 }
@@ -78,7 +78,7 @@ function loopParts(progress: DownloadProgress): ClientParts {
         progress.at = url;
         if (url.origin !== home) refusePrivateUrl(url, rules);
       },
-      maxHops: MAX_REDIRECTS,
+      maxRedirects: MAX_REDIRECTS,
     },
   };
 }

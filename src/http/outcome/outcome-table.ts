@@ -95,9 +95,9 @@ const TRANSPORT_ROWS: readonly OutcomeRow[] = [
     failure: ['memory_full'],
     hint: MORE_MEMORY,
   }),
-  row('stop', 'unsupported_encoding', 'the body has a content encoding that is not supported', {
+  row('stop', 'unsupported_encoding', 'the body has a content encoding or charset that is not supported', {
     failure: ['unsupported_encoding'],
-    hint: 'gzip, deflate, br and zstd are read, two of them at most.',
+    hint: 'Read are UTF-8, UTF-16 and Latin-1, compressed by gzip, deflate, br or zstd, two of them at most.',
   }),
   row('retry', 'proxy_failed', 'the proxy does not lead to the service', {
     failure: ['UND_ERR_ABORTED', 'UND_ERR_PRX_*', 'UND_ERR_PROXY*'],

@@ -282,7 +282,7 @@ function getOwnPause({ options, refusals }: Budget): number {
 
 /** Pauses for the stated wait, which overrides the resets of quotas in the same answer. */
 function applyStatedWait(budget: Budget, answer: BudgetAnswer, waitMs: number): void {
-  // Jitter, because other clients were told the same time.
+  // Jitter, because other clients were given the same time.
   const jitter = budget.options.random() * Math.min(waitMs / 10, MAX_JITTER_MS);
   pause(budget, answer.at + waitMs + jitter);
   for (const hint of answer.limits.quotas) {

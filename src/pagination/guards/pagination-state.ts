@@ -30,7 +30,7 @@ interface VisitedPage {
 export interface EarlierPages {
   pages: readonly EarlierPage[];
   /** True if these are all pages that the scan has read. */
-  isWhole: boolean;
+  hasAllPages: boolean;
   leastTotal: number | null;
 }
 
@@ -92,7 +92,7 @@ export class PaginationState {
   #productivePages = 0;
 
   constructor(
-    { pages, isWhole, leastTotal }: EarlierPages,
+    { pages, hasAllPages, leastTotal }: EarlierPages,
     options: { isCutByNumber: boolean; fullPageSize: number; hasStates: boolean; isFiltered: boolean },
   ) {
     this.isCutByNumber = options.isCutByNumber && pages.every(({ position }) => position !== null);
@@ -100,7 +100,7 @@ export class PaginationState {
     this.#hasStates = options.hasStates;
     this.#isFiltered = options.isFiltered;
     this.#leastTotal = leastTotal;
-    this.#isCounted = isWhole;
+    this.#isCounted = hasAllPages;
     for (const { position, keys, unkeyed } of pages) {
       // A page that was read again is stored twice.
       const isAgain = position !== null && this.last !== null && isSamePosition(this.last.position, position);

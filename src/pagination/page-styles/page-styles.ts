@@ -161,7 +161,7 @@ function tokenOf(found: JsonValue | undefined): PlaceValue | null {
   return typeof found === 'string' || typeof found === 'number' || isExact(found) ? found : null;
 }
 
-/** The step to the page behind a cursor that was found at `from`. */
+/** The step to the page after a cursor that was found at `from`. */
 function cursorStep(
   profile: CursorPlace,
   position: PagePosition,

@@ -105,7 +105,7 @@ async function collectPages(
   let bytes = 0;
   for await (const page of scanPages(options)) {
     pages.push(page);
-    rows += page.records.length - page.again;
+    rows += page.records.length - page.repeatedRecords;
     for (const record of page.records) bytes += record.bytes.length;
     const isCapped = maxRows !== null && Math.max(rows, page.total ?? 0) >= maxRows;
     if (range.windows.length > 1 && (isCapped || bytes > MAX_RANGE_BYTES)) return false;
@@ -128,7 +128,7 @@ function joinPages(pages: readonly Page[], { most: maxRows }: ReportWindows): Ra
     release: () => pages.forEach(({ release }) => release()),
     parts: pages,
   };
-  const rows = pages.reduce((sum, { records, again }) => sum + records.length - again, 0);
+  const rows = pages.reduce((sum, { records, repeatedRecords }) => sum + records.length - repeatedRecords, 0);
   const isFull = maxRows !== null && Math.max(rows, ...totals) >= maxRows;
   return { page, end: last.end, body: last.answer?.json ?? null, isFull };
 }

@@ -75,7 +75,7 @@ export async function loadPages(context: RunContext, attempt: ScanAttempt): Prom
     // Only full scans find out what is missing from all of them.
     ...(mode === 'full' ? { numbering: attempt.numbering } : {}),
     // A repeated scan knows the length of the listing, and prefetches nothing after it.
-    ...(length === null ? {} : { most: length }),
+    ...(length === null ? {} : { maxRecords: length }),
     ...(order === null ? {} : { isEnough: () => order.begin() }),
   });
   let checkpoint = start;
@@ -131,13 +131,13 @@ export function concludeScan(
 function checkpointAfterPage(
   { profile, scrub, clock }: RunContext,
   before: CheckpointRow,
-  { next, total, fullPageSize, again, serverDate }: Page,
+  { next, total, fullPageSize, repeatedRecords, serverDate }: Page,
   facts: PageFacts,
   isComplete: boolean,
 ): CheckpointRow {
   // A position with a secret is not stored: the scan then begins again if it is interrupted.
   const position = next && storePosition(next, profile.query, scrub);
-  const counted = { total, fullPageSize, again, serverDate, isComplete, zone: updatedZone(profile) };
+  const counted = { total, fullPageSize, repeatedRecords, serverDate, isComplete, zone: updatedZone(profile) };
   const passed = { ...facts, ...counted, next: position, isLast: next === null };
   return checkpointAfter(before, passed, clock.now());
 }

@@ -35,7 +35,7 @@ export async function resumeScan(
   planned: CheckpointRow,
 ): Promise<{ start: CheckpointRow; from: PagePosition | null; before: EarlierPages }> {
   const { profile, clock } = context;
-  const none: EarlierPages = { pages: [], isWhole: true, leastTotal: null };
+  const none: EarlierPages = { pages: [], hasAllPages: true, leastTotal: null };
   const { walk_position: stored, walk_mode: mode, walk_since: since } = planned;
   if (stored === null) return { start: planned, from: null, before: none };
   const restart = () => ({ start: startScan(planned, mode ?? 'full', since, clock.now()), from: null, before: none });
@@ -47,7 +47,7 @@ export async function resumeScan(
   if (listing === undefined && pages.length < planned.walk_pages) return restart();
   const leastTotal = listing === undefined ? planned.walk_total : listing.leastTotal;
   if (listing === undefined || pages.length > 0 || from.url === '') {
-    return { start: planned, from, before: { pages, isWhole: true, leastTotal } };
+    return { start: planned, from, before: { pages, hasAllPages: true, leastTotal } };
   }
   return { start: planned, from: { url: '', listing: { ...listing, leastTotal: null } }, before: none };
 }

@@ -16,7 +16,11 @@ async function walked(count: number, numbering: Numbering | undefined, { first =
   const more = { ...(numbering === undefined ? {} : { numbering }), ...(from === '' ? {} : { from: { url: from } }) };
   const { pages, error } = await collect(walkOver(server, page, { ...more, runAhead: 1 }));
   const asked = server.requests.map((address) => Number(/page=(\d+)/.exec(address)?.[1]));
-  return { asked, error, records: pages.reduce((sum, { records, again }) => sum + records.length - again, 0) };
+  return {
+    asked,
+    error,
+    records: pages.reduce((sum, { records, repeatedRecords }) => sum + records.length - repeatedRecords, 0),
+  };
 }
 
 it('is not known of a walk that goes on where another one was, whose records nobody counted', async () => {
