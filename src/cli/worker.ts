@@ -50,13 +50,12 @@ async function work(context: CliContext, options: WorkerOptions): Promise<ExitCo
     ...(wanted === null ? [] : openPages(host, settings.serve.auth, 'worker', 'the metrics')),
   ];
   for (const { message, hint } of warnings) log.warn({ hint }, message);
-  const cluster = new Cluster({ clock, log, secrets, atOnce: options.atOnce });
   const joined = Object.values(settings.sources).map((source): WatchedSource => {
     const own = log.child({ source: source.name });
     const activity = new SourceActivity(source.name, clock, metrics);
     return { source, log: own, activity, watcher: combineWatchers(activity, logRuns(own, clock, 'info')) };
   });
-  for (const watched of joined) cluster.join(watched);
+  const cluster = new Cluster({ clock, log, secrets, atOnce: options.atOnce }, joined);
   const serve = { ...settings.serve, host };
   const parts = { context, log, metrics, cluster, joined, serve };
   const receiver = await (wanted === null ? Promise.resolve(null) : listen(parts, wanted)).catch(async (error) => {

@@ -60,7 +60,7 @@ export function startDrain(parts: DrainParts): Drain | null {
     keepMs: webhook.keep,
     concurrency: profile.http.concurrency,
     watcher: {
-      settled: (event) => activity.delivered(event),
+      ended: (event) => activity.delivered(event),
       failed: (error, at) => {
         const code = error instanceof SyncError ? error.code : 'bug';
         // In a cluster another process may own the resource at any time.

@@ -27,7 +27,7 @@ export class KnownPauses {
 
   /** Throws what the warehouse throws. */
   async isPaused(resource: string): Promise<boolean> {
-    if (this.#clock.monotonic() - this.#readAt >= MAX_AGE_MS) await this.refresh();
+    if (this.#clock.monotonic() - this.#readAt >= MAX_AGE_MS) await this.#refresh();
     return this.#paused.has(resource);
   }
 
@@ -36,7 +36,7 @@ export class KnownPauses {
     return this.#paused.has(resource);
   }
 
-  async refresh(): Promise<void> {
+  async #refresh(): Promise<void> {
     this.#reading ??= this.#read().finally(() => (this.#reading = null));
     await this.#reading;
   }
@@ -46,7 +46,7 @@ export class KnownPauses {
     await repeatUntilAborted({ clock: this.#clock, everyMs: CHECK_INTERVAL_MS, signal }, async () => {
       const before = this.#paused;
       if (before.size === 0) return;
-      await this.refresh();
+      await this.#refresh();
       if ([...before].some((resource) => !this.#paused.has(resource))) resumed();
     });
   }
