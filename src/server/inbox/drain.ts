@@ -148,11 +148,6 @@ export class Drain {
     });
   }
 
-  /** Aborted once it is stopped. */
-  get stopping(): AbortSignal {
-    return this.#stopping.signal;
-  }
-
   wake(): void {
     this.#requestRead('new');
   }
