@@ -91,7 +91,7 @@ export const ERROR_EXPLANATIONS: Readonly<Record<string, readonly ErrorExplanati
       fix: 'Check `auth.token_url` in the settings and `auth.token_path` in the profile.',
     },
     {
-      codes: 'webhook_secret webhook_public_url',
+      codes: 'webhook_secret',
       cause: 'The signature scheme needs another secret, or the public address.',
       fix: 'Set `webhook.secrets`, or `webhook.public_url`.',
     },
@@ -359,7 +359,7 @@ export const ERROR_EXPLANATIONS: Readonly<Record<string, readonly ErrorExplanati
       fix: 'Run `content-sync control resume`.',
     },
     {
-      codes: 'serve_missing serve_gone serve_version control_denied',
+      codes: 'serve_missing serve_version control_denied',
       cause: 'No `serve` is running, it did not respond, is of another version, or belongs to another user.',
       fix: 'Start or restart `serve` with the same version, user and `control` setting, and run the command again.',
     },
@@ -369,12 +369,12 @@ export const ERROR_EXPLANATIONS: Readonly<Record<string, readonly ErrorExplanati
       fix: 'Wait until it is done, or stop it. After a kill this takes up to 40 seconds.',
     },
     {
-      codes: 'inbox_full inbox_slow inbox_overloaded',
+      codes: 'inbox_full inbox_overloaded',
       cause: 'Webhooks cannot be stored. The sender repeats them.',
       fix: 'See why deliveries wait (`content-sync deliveries list`). Check the disk or the server.',
     },
     {
-      codes: 'address_in_use address_refused address_unknown',
+      codes: 'address_in_use',
       cause: '`serve` cannot listen on that address.',
       fix: 'Choose another `serve.host` or `serve.port`.',
     },

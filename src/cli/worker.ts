@@ -46,13 +46,12 @@ async function work(context: CliContext, options: WorkerOptions): Promise<ExitCo
     ...(port === null ? [] : openPages(host, settings.serve.auth, 'worker', 'the metrics')),
   ];
   for (const { message, hint } of warnings) log.warn({ hint }, message);
-  const cluster = new Cluster({ clock, log, secrets, atOnce: options.atOnce });
   const sources = Object.values(settings.sources).map((source): WatchedSource => {
     const own = log.child({ source: source.name });
     const activity = new SourceActivity(source.name, clock, metrics);
     return { source, log: own, activity, watcher: combineWatchers(activity, logRuns(own, clock, 'info')) };
   });
-  for (const source of sources) cluster.join(source);
+  const cluster = new Cluster({ clock, log, secrets, atOnce: options.atOnce }, sources);
   let receiver: Receiver | null = null;
   try {
     if (port !== null) {

@@ -47,10 +47,10 @@ export async function serveSources(options: ServeSourcesOptions) {
   const watched = new Map(sources.map((source) => [source.name, watchSource(source, options)]));
   const served = new Map<string, ServedSource>();
   const opening = new PQueue({ concurrency: MAX_OPENING });
-  const cluster = new Cluster(options);
+  const shared = [...watched.values()].filter(({ source }) => isShared(source));
+  const cluster = new Cluster(options, shared);
   let isStopping = false;
 
-  for (const each of watched.values()) if (isShared(each.source)) cluster.join(each);
   await cluster.ready();
 
   const collector = createCollector({
@@ -86,7 +86,6 @@ export async function serveSources(options: ServeSourcesOptions) {
     /** Starts to keep all sources fresh. */
     start: (findInbox: FindInbox): void => {
       for (const each of watched.values()) superviseSource(each, findInbox);
-      cluster.startElection();
       alerts.start();
     },
     /** Called when deliveries for a source have been stored. */

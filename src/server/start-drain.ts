@@ -33,16 +33,11 @@ export function startDrain(parts: DrainParts): Drain | null {
   const refusePaused = async (resource: string): Promise<void> => {
     if (await pauses.isPaused(resource)) throw pausedError(source.name, resource);
   };
-  const drain = new Drain({
+  return new Drain({
     ...parts,
     webhooks: profile.webhooks,
     resources: syncedResources(source),
     persist: () => app.warehouse.persist(),
-    // Deliveries for a paused resource stay in the inbox.
-    isResponsible: (resources) => {
-      const areAllPaused = resources.length > 0 && resources.every((resource) => pauses.wasPaused(resource));
-      return !areAllPaused && isResponsible?.(resources) !== false;
-    },
     refetch: async (resource, key, expected) => {
       await refusePaused(resource);
       checkOwner?.(resource);
@@ -60,7 +55,7 @@ export function startDrain(parts: DrainParts): Drain | null {
     keepMs: webhook.keep,
     concurrency: profile.http.concurrency,
     watcher: {
-      settled: (event) => activity.delivered(event),
+      ended: (event) => activity.delivered(event),
       failed: (error, at) => {
         const code = error instanceof SyncError ? error.code : 'bug';
         // In a cluster another process may own the resource at any time.
@@ -69,6 +64,4 @@ export function startDrain(parts: DrainParts): Drain | null {
       },
     },
   });
-  void pauses.watch(drain.stopping, () => drain.retry());
-  return drain;
 }

@@ -78,7 +78,7 @@ export async function draining(
     attempts: 8,
     keepMs: 7 * 86_400_000,
     concurrency: 4,
-    watcher: { settled: (event) => void events.push(event), failed: (error) => void errors.push(error) },
+    watcher: { ended: (event) => void events.push(event), failed: (error) => void errors.push(error) },
     ...changed,
   });
   const close = once(async () => {

@@ -90,18 +90,14 @@ export class ClusterWork {
     this.#joined.set(queueName(watched.source.warehouse), watched);
   }
 
-  /** Keeps a source's supervisor informed whether this process leads the source. */
+  /** Leads a source from now on whenever no other process does, and keeps its supervisor informed of that. */
   addSupervisor(name: string, supervisor: SourceSupervisor): void {
     this.#supervisors.set(name, supervisor);
     supervisor.setLeader(this.#led.has(name));
-  }
-
-  /** Becomes the leader of those sources with a supervisor here that no other process leads. */
-  startElection(): void {
     const { address, clock } = this.#options;
     const renewed = (led: ReadonlySet<string>): void => {
       this.#led = led;
-      this.#supervisors.forEach((supervisor, name) => supervisor.setLeader(led.has(name)));
+      this.#supervisors.forEach((each, source) => each.setLeader(led.has(source)));
     };
     const sources = (): string[] => [...this.#supervisors.keys()];
     this.#election ??= electLeader({ address, sources, clock, failed: this.#failed, renewed });

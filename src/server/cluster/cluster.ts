@@ -17,14 +17,20 @@ export function isShared({ warehouse }: { warehouse: string }): boolean {
   return sharedDatabase(warehouse) !== null;
 }
 
-/** This process among all that work on the same databases. It takes work of each source that has joined. */
+/** This process among all that work on the same databases. It takes work of its sources from the start. */
 export class Cluster {
   readonly #options: ClusterOptions;
   /** By the database of their sources. */
   readonly #works = new Map<string, ClusterWork>();
 
-  constructor(options: ClusterOptions) {
+  constructor(options: ClusterOptions, sources: readonly WatchedSource[]) {
     this.#options = options;
+    for (const watched of sources) {
+      const id = databaseId(watched.source);
+      const work = this.#works.get(id) ?? new ClusterWork({ ...options, address: watched.source.warehouse });
+      this.#works.set(id, work);
+      work.join(watched);
+    }
   }
 
   /** Resolves once items can be queued, or after some seconds, so that an unreachable server delays no start. */
@@ -33,33 +39,21 @@ export class Cluster {
     await waitAtMost(this.#options.clock, READY_MS, Promise.all(opened));
   }
 
-  join(watched: WatchedSource): void {
-    const id = databaseId(watched.source);
-    const work = this.#works.get(id) ?? new ClusterWork({ ...this.#options, address: watched.source.warehouse });
-    this.#works.set(id, work);
-    work.join(watched);
-  }
-
   /** True if each database answers within some seconds. */
   async reachable(): Promise<boolean> {
     const probes = Promise.all(Array.from(this.#works.values(), ({ queue }) => queue.probe()));
     return (await waitAtMost(this.#options.clock, PROBE_MS, probes).catch(() => null)) !== null;
   }
 
-  /** Keeps a joined source fresh with the other processes: queues what is due while this process leads the source. */
+  /** Keeps one of the sources fresh with the other processes: queues what is due while no other process leads the source. */
   supervise(watched: WatchedSource, inbox: ReceivedInbox | null): SourceSupervisor {
     const { source } = watched;
     const { clock } = this.#options;
     const shared = this.#works.get(databaseId(source));
-    if (shared === undefined) throw new Error(`${source.name} has not joined the cluster`);
+    if (shared === undefined) throw new Error(`${source.name} is no source of the cluster`);
     const supervisor = new SourceSupervisor({ ...watched, clock, work: queuedWork(source, clock, shared, inbox) });
     shared.addSupervisor(queueName(source.warehouse), supervisor);
     return supervisor;
-  }
-
-  /** Becomes the leader of the supervised sources that no other process leads. */
-  startElection(): void {
-    for (const work of this.#works.values()) work.startElection();
   }
 
   /** Returns work to the queue and gives up leadership. Must be called in parallel with `stop` of the supervisors. */

@@ -49,19 +49,19 @@ export interface ControlResult {
 export type Control = (request: ControlRequest, by: string | null) => Promise<ControlResult>;
 
 /** The answer of a request that is carried out. */
-export function done(message: string): ControlAnswer {
+export function doneAnswer(message: string): ControlAnswer {
   return { done: true, message, hint: null };
 }
 
 /** The answer of one that is not. */
-export function refused(code: string, message: string, hint: string | null): ControlAnswer {
+export function refusedAnswer(code: string, message: string, hint: string | null): ControlAnswer {
   return { done: false, code, message, hint };
 }
 
 /** The answer of one that has thrown. */
-export function failed(error: unknown): ControlAnswer {
-  if (error instanceof SyncError) return refused(error.code, error.message, error.hint ?? null);
-  return refused('bug', messageOf(error), null);
+export function errorAnswer(error: unknown): ControlAnswer {
+  if (error instanceof SyncError) return refusedAnswer(error.code, error.message, error.hint ?? null);
+  return refusedAnswer('bug', messageOf(error), null);
 }
 
 /** The error of an answer that is not done. */

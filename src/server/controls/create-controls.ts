@@ -15,9 +15,9 @@ import {
   type ControlAnswer,
   type ControlRequest,
   type ControlResult,
-  done,
-  failed,
-  refused,
+  doneAnswer,
+  errorAnswer,
+  refusedAnswer,
 } from './control-request.ts';
 import { hurryDeliveries } from './replay-deliveries.ts';
 
@@ -32,7 +32,7 @@ interface ControlsOptions {
 export function createControls(options: ControlsOptions): Control {
   return async (request, by) => {
     const begun = await begin(options, request).catch((error: unknown): ControlResult => {
-      return { answer: failed(error), report: null };
+      return { answer: errorAnswer(error), report: null };
     });
     // No caller may wait for the report.
     begun.report?.catch(() => undefined);
@@ -48,7 +48,7 @@ async function begin(options: ControlsOptions, request: ControlRequest): Promise
   if (supervisor === undefined) {
     const hint = 'see the names in the config; after a change of it, restart serve';
     const message = `the running process keeps no source "${request.source}"`;
-    return { answer: refused('unknown_source', message, hint), report: null };
+    return { answer: refusedAnswer('unknown_source', message, hint), report: null };
   }
   const { source } = supervisor;
   const { resource } = request;
@@ -92,7 +92,7 @@ async function refuseIfPaused({ supervisor, warehouse, clock, resources }: Contr
     const pause = pauses.get(resource);
     if (pause === undefined) continue;
     const message = `${name} ${resource} was paused ${formatAge(pause.at, clock.now())} by ${pause.by}`;
-    return refused('paused', message, `content-sync resume --source ${name} ${resource}`);
+    return refusedAnswer('paused', message, `content-sync resume --source ${name} ${resource}`);
   }
   return null;
 }
@@ -116,8 +116,8 @@ async function retry(parts: ControlParts, now: boolean): Promise<ControlAnswer> 
   // The results are in the runs, as for every scheduled sync.
   for (const resource of failed) void supervisor.scanNow?.(resource, 'sync').catch(() => undefined);
   const retried = [...failed, ...(hurried === 0 ? [] : [countOf(hurried, 'webhook delivery', 'webhook deliveries')])];
-  if (retried.length === 0) return done(`${what}: nothing had failed; whatever is due begins now`);
-  return done(`${what}: tried again now: ${retried.join(', ')}`);
+  if (retried.length === 0) return doneAnswer(`${what}: nothing had failed; whatever is due begins now`);
+  return doneAnswer(`${what}: tried again now: ${retried.join(', ')}`);
 }
 
 /** A process that has just started opens its sources within moments. */
@@ -132,15 +132,15 @@ async function beginSync(parts: ControlParts, resource: string, mode: 'increment
   const scanNow = await whenOpen(supervisor, clock);
   if (scanNow === null) {
     const hint = 'see /status.json or the log for why, and ask again';
-    return { answer: refused('warehouse_opening', `${what}: the source is not open yet`, hint), report: null };
+    return { answer: refusedAnswer('warehouse_opening', `${what}: the source is not open yet`, hint), report: null };
   }
   const command = mode === 'full' ? 'backfill' : 'sync';
   const inProgress = supervisor.schedule(resource)?.running ?? null;
   if (command === 'backfill' && inProgress?.command === 'backfill') {
-    return { answer: done(`${what}: the full scan in progress is that one`), report: inProgress.report };
+    return { answer: doneAnswer(`${what}: the full scan in progress is that one`), report: inProgress.report };
   }
   const start = inProgress === null ? 'now' : 'as soon as the scan in progress has ended';
-  return { answer: done(`${what}: a scan (${mode}) ${start}`), report: scanNow(resource, command) };
+  return { answer: doneAnswer(`${what}: a scan (${mode}) ${start}`), report: scanNow(resource, command) };
 }
 
 async function whenOpen(supervisor: SourceSupervisor, clock: Clock): Promise<SourceSupervisor['scanNow']> {

@@ -27,28 +27,13 @@ export class KnownPauses {
 
   /** Throws what the warehouse throws. */
   async isPaused(resource: string): Promise<boolean> {
-    if (this.#clock.monotonic() - this.#readAt >= MAX_AGE_MS) await this.refresh();
+    if (this.#clock.monotonic() - this.#readAt >= MAX_AGE_MS) await this.#refresh();
     return this.#paused.has(resource);
   }
 
-  /** Like `isPaused`, as of the last read, without waiting. */
-  wasPaused(resource: string): boolean {
-    return this.#paused.has(resource);
-  }
-
-  async refresh(): Promise<void> {
+  async #refresh(): Promise<void> {
     this.#reading ??= this.#read().finally(() => (this.#reading = null));
     await this.#reading;
-  }
-
-  /** Calls `resumed` whenever a resource was resumed, until the signal is aborted. Never rejects. */
-  async watch(signal: AbortSignal, resumed: () => void): Promise<void> {
-    await repeatUntilAborted({ clock: this.#clock, everyMs: CHECK_INTERVAL_MS, signal }, async () => {
-      const before = this.#paused;
-      if (before.size === 0) return;
-      await this.refresh();
-      if ([...before].some((resource) => !this.#paused.has(resource))) resumed();
-    });
   }
 
   /** Syncs a resource until the signal is aborted or the resource is paused. */

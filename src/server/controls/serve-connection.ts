@@ -17,7 +17,7 @@ import {
 export interface ServeConnection {
   /**
    * Sends a request. If the signal is aborted, this and the report reject with its reason, and the syncs continue. Both
-   * throw `SyncError('serve_gone')` if the process ends before.
+   * throw `SyncError('serve_missing')` if the process ends before.
    */
   send(request: ControlRequest, signal: AbortSignal): Promise<ControlResult>;
 }
@@ -98,7 +98,7 @@ async function sendToSocket(
   return { answer, report: report.finally(() => following.disposeAsync()) };
 }
 
-/** Parses lines of JSON. Throws `SyncError('serve_gone')` if the stream ends before the requested line. */
+/** Parses lines of JSON. Throws `SyncError('serve_missing')` if the stream ends before the requested line. */
 async function* linesOf(stream: AsyncIterable<string>): AsyncGenerator<unknown, never> {
   let rest = '';
   for await (const text of stream) {
@@ -124,7 +124,7 @@ function serveVersion(): SyncError {
 }
 
 function serveGone(): SyncError {
-  return new SyncError('serve_gone', 'the running serve ended before it had answered', {
+  return new SyncError('serve_missing', 'the running serve ended before it had answered', {
     recovery: 'retry',
     hint: 'an interrupted sync resumes with the next start; run the same command again',
   });

@@ -5,7 +5,7 @@ import { dirname } from 'node:path';
 import { isMainThread } from 'node:worker_threads';
 import type { Logger } from 'pino';
 import { messageOf } from '../../model/errors.ts';
-import { type Control, controlBodySchema, failed, refused } from '../controls/control-request.ts';
+import { type Control, controlBodySchema, errorAnswer, refusedAnswer } from '../controls/control-request.ts';
 import { connectionError, CONTROL_PATH } from '../controls/serve-connection.ts';
 import { closeServer } from '../receiver/server.ts';
 
@@ -59,14 +59,14 @@ async function answerCommand(control: Control, request: IncomingMessage, respons
   if (data === undefined) {
     const faults = error.issues.map(({ path, message }) => `${path.join('.') || 'the body'}: ${message}`);
     const hint = 'use the commands of the same version of content-sync as the running serve';
-    const answer = refused('serve_version', `not understood: ${faults.join('; ').slice(0, 500)}`, hint);
+    const answer = refusedAnswer('serve_version', `not understood: ${faults.join('; ').slice(0, 500)}`, hint);
     return void response.writeHead(400).end(toLine(answer));
   }
   const { answer, report } = await control(data.request, data.by);
   response.writeHead(answer.done ? 200 : 409, { 'content-type': 'application/x-ndjson' }).write(toLine(answer));
   const end = await report?.then(
     (ended) => ({ report: ended }),
-    (reason: unknown) => ({ failed: failed(reason) }),
+    (reason: unknown) => ({ failed: errorAnswer(reason) }),
   );
   response.end(end && toLine(end));
 }

@@ -54,13 +54,14 @@ const RECORD_CODES: ReadonlySet<string> = new Set(
   bad_json bad_encoding empty_body error_in_body body_too_large
   unsupported_encoding headers_too_large contract_frozen bug`.split(/\s+/),
 );
-/** Another process may serve the delivery from the same inbox: its stored row must not be deferred. */
+/** The delivery stays in the inbox as it is: another process may serve it, or the resource is resumed. */
 const OTHERS_CODES: ReadonlySet<string> = new Set(['lease_held', 'paused']);
-/** These are over within moments. */
+/** These may be over within moments. */
 const SHORT_CODES: ReadonlySet<string> = new Set([
   'behind',
   'lease_held',
   'lease_lost',
+  'paused',
   'warehouse_busy',
   'warehouse_gone',
 ]);

@@ -36,7 +36,7 @@ export interface DrainEvent {
 
 /** Must not throw. */
 interface DrainWatcher {
-  settled(event: DrainEvent): void;
+  ended(event: DrainEvent): void;
   /** Called for every error; the deliveries are tried again. */
   failed(error: unknown, at: { resource: string; key: string } | null): void;
 }
@@ -146,11 +146,6 @@ export class Drain {
       const isBusy = this.#deliveries.size > BUSY_COUNT && clock.monotonic() - this.#lastFullReadAt < BUSY_POLL_MS;
       this.#requestRead(isBusy ? 'new' : 'all');
     });
-  }
-
-  /** Aborted once it is stopped. */
-  get stopping(): AbortSignal {
-    return this.#stopping.signal;
   }
 
   wake(): void {
@@ -337,7 +332,7 @@ export class Drain {
   #report(resource: string | null, outcome: DrainOutcome, deliveries: readonly DeliveryProgress[]): void {
     const first = deliveries.reduce((earliest, { receivedAt }) => Math.min(earliest, receivedAt), Infinity);
     const delayMs = Math.max(0, this.#options.clock.now() - first);
-    this.#options.watcher.settled({ resource, outcome, deliveries: deliveries.length, delayMs });
+    this.#options.watcher.ended({ resource, outcome, deliveries: deliveries.length, delayMs });
   }
 }
 

@@ -1,4 +1,5 @@
-// Limits how often one record is fetched or one resource scanned, however many deliveries ask for it.
+// Limits how often one record is fetched or one resource scanned, however many deliveries ask for it: 500 events for one
+// article within a second lead to two fetches, not to 500.
 import PQueue from 'p-queue';
 import type { Clock } from '../../model/clock.ts';
 import { sleepOrAbort } from '../../model/waiting.ts';

@@ -1,4 +1,5 @@
-// Fetches a record for the events that name it, and decides whether the response is new enough for each of them.
+// Fetches a record for the events that name it, and decides whether the response is new enough for each of them: a replica
+// or a cache of the service may still return the record as it was before the event.
 import { type Expectation, type ExpectedRecord, isBefore, type RefetchOutcome } from '../../sync/refetch.ts';
 import type { KeyedWork } from './paced-work.ts';
 import type { PendingTarget } from './delivery-progress.ts';

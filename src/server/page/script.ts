@@ -7,7 +7,7 @@ export const RELOAD_SECONDS = 60;
 
 /**
  * Runs in the browser. It writes times in the reader's zone, by the clock of the server, and updates ages. It fetches
- * the page again and replaces the parts that changed, so that scroll position, open folds and focus stay;
+ * the page again and replaces its content, but keeps scroll position, open folds and focus;
  * only `main` is parsed, because this page's policy forbids the rest. It waits while the tab is hidden or text is selected,
  * and reports a lost connection.
  */
@@ -68,17 +68,12 @@ export const REFRESH_SCRIPT = `(() => {
     old.replaceWith(made);
     restore(made);
   };
-  const partsOf = (main) => [...main.children].map((e) => e.outerHTML.replace(/(<time [^>]*>)[^<]*/g, '$1'));
   const showPage = (text) => {
     const [found] = /<main[^]*<\\/main>/.exec(text) || [''];
     const fresh = new DOMParser().parseFromString(found, 'text/html').querySelector('main');
     if (fresh === null) throw new Error('it sent no page of mine');
-    const main = document.querySelector('main');
     const { title, icon } = fresh.dataset;
-    const next = partsOf(fresh), olds = [...main.children], news = [...fresh.children];
-    if (next.length !== sent.length) exchange(main, fresh);
-    else for (const [at, html] of next.entries()) if (html !== sent[at]) exchange(olds[at], news[at]);
-    sent = next;
+    exchange(document.querySelector('main'), fresh);
     began();
     writeTimes();
     if (document.title !== title) document.title = title;
@@ -105,7 +100,6 @@ export const REFRESH_SCRIPT = `(() => {
     }
   };
   document.addEventListener('visibilitychange', () => { if (document.hidden) clearTimeout(timer); else look(); });
-  let sent = partsOf(document.querySelector('main'));
   began();
   writeTimes();
   later();

@@ -32,18 +32,12 @@ export function createReceiverServer(
   return server;
 }
 
-/** Our error code and hint for each of Node's codes; `setting` holds host and port. */
-const LISTEN_ERRORS: Readonly<Record<string, { code: string; hint: (setting: string) => string }>> = {
-  EADDRINUSE: {
-    code: 'address_in_use',
-    hint: (setting) => `another program listens there: end it, or set another ${setting}.port`,
-  },
-  EACCES: {
-    code: 'address_refused',
-    hint: (setting) => `this user may not listen there: set a ${setting}.port of 1024 or more`,
-  },
-  EADDRNOTAVAIL: { code: 'address_unknown', hint: hostHint },
-  ENOTFOUND: { code: 'address_unknown', hint: hostHint },
+/** The hint for each of Node's codes; `setting` is the one that holds host and port. */
+const LISTEN_HINTS: Readonly<Record<string, (setting: string) => string>> = {
+  EADDRINUSE: (setting) => `another program listens there: end it, or set another ${setting}.port`,
+  EACCES: (setting) => `this user may not listen there: set a ${setting}.port of 1024 or more`,
+  EADDRNOTAVAIL: hostHint,
+  ENOTFOUND: hostHint,
 };
 
 function hostHint(setting: string): string {
@@ -58,8 +52,8 @@ export async function listen(
 ): Promise<number> {
   server.listen({ host, port });
   await once(server, 'listening').catch((error: NodeJS.ErrnoException) => {
-    const known = LISTEN_ERRORS[error.code ?? ''];
-    throw known === undefined ? error : new ConfigError(known.code, error.message, { hint: known.hint(setting) });
+    const hint = LISTEN_HINTS[error.code ?? ''];
+    throw hint === undefined ? error : new ConfigError('address_in_use', error.message, { hint: hint(setting) });
   });
   const address = server.address();
   return typeof address === 'object' && address !== null ? address.port : port;

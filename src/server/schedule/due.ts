@@ -6,7 +6,10 @@ import { timestampMs } from '../../model/timestamp-text.ts';
 import type { SyncCommand } from '../../sync/plan.ts';
 import type { CheckpointRow } from '../../database/own-tables.ts';
 
-/** The part of a checkpoint that says what is due. */
+/**
+ * The part of a checkpoint that says what is due. `unproved_at` and `unproved_full_at` are the ends of later scans that
+ * could not be verified; `due_at` is the end of a wait that the service has requested.
+ */
 export type StoredSuccess = Pick<
   CheckpointRow,
   'last_success_at' | 'last_full_at' | 'unproved_at' | 'unproved_full_at' | 'due_at' | 'walk_mode' | 'walk_started_at'

@@ -40,7 +40,7 @@ export type SignatureVerdict =
     }
   | { ok: false; reason: SignatureRefusal };
 
-/** Named parts of a signature header, without those that occur twice. */
+/** Named parts of a signature header, such as `t` and `v1` of `t=1732090000,v1=6f2a…`, without those that occur twice. */
 export type SignatureParts = ReadonlyMap<string, string>;
 
 export const NO_PARTS: SignatureParts = new Map();
@@ -123,7 +123,10 @@ export function checkTimestamp(
   return at > now + future ? 'too_new' : at;
 }
 
-/** Replaces `{family}` in all header names of the scheme. */
+/**
+ * Replaces `{family}` in all header names of the scheme. A family is a prefix that senders of one scheme choose: Standard
+ * Webhooks come with the headers `webhook-id` and so on, or with `svix-id`.
+ */
 export function schemeInFamily(scheme: SignatureScheme, family: string): SignatureScheme {
   const inFamily = (key: string, value: unknown): unknown =>
     key === 'name' && typeof value === 'string' ? value.replaceAll('{family}', family.toLowerCase()) : value;

@@ -98,7 +98,7 @@ function runChecks<T>(
 ): Attention[] {
   return checks.flatMap((check) =>
     [check(status, now, source) ?? []].flat().map((found): Attention => {
-      return { command: null, cause: check.name, ...found, source: source.source, resource };
+      return Object.assign({ command: null, cause: check.name, source: source.source, resource }, found);
     }),
   );
 }
@@ -237,7 +237,7 @@ const RESOURCE_CHECKS: readonly Check<ResourceStatus>[] = [
   },
   function heldDeletes({ resource, suspects: { held, held_since, held_why }, runs }, _now, { source }) {
     if (held === 0) return null;
-    const next = 'look at them; then `content-sync deletes confirm` if they are gone, or `discard` if they are not';
+    const next = 'look at them; then confirm those that are gone, and discard the others';
     const command = `content-sync deletes list --source ${source} ${resource}`;
     const alerts: AlertKind[] = isPartialBy(runs, 'held') ? ['held_deletes', 'partial'] : ['held_deletes'];
     return { severity: 'look', what: describeHeldDeletes(held, held_why), next, command, alerts, since: held_since };
@@ -247,10 +247,19 @@ const RESOURCE_CHECKS: readonly Check<ResourceStatus>[] = [
     const reported = (last?.warnings ?? []).filter(
       ({ code }) => !NOT_REPORTED.has(code) && !(code === 'files_waiting' && stopped !== undefined),
     );
-    return reported.map(({ message, hint, accepted, code }): Finding => {
-      if (accepted) return { severity: 'look', what: `Accepted: ${message}`, next: hint };
-      const alerts = isOfFiles({ code }) ? [] : (['partial'] as const);
-      return { severity: 'look', what: message, next: hint, alerts, since, cause: code };
+    // The first one is why the run was partial.
+    const reason = last?.warnings.find((warning) => warning.accepted !== true && !isOfFiles(warning));
+    return reported.map((warning): Finding => {
+      const { message, hint, accepted, code } = warning;
+      const alerts = last?.status === 'partial' && warning === reason ? (['partial'] as const) : [];
+      return {
+        severity: 'look',
+        what: accepted ? `Accepted: ${message}` : message,
+        next: hint,
+        alerts,
+        since,
+        cause: code,
+      };
     });
   },
   function rejects({ rejects, runs }) {

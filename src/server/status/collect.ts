@@ -2,7 +2,6 @@
 import { setImmediate } from 'node:timers/promises';
 import { renderFaults } from '../../config/file/yaml-file.ts';
 import type { RefusedSource, SourceSettings } from '../../config/settings.ts';
-import { databaseAt } from '../../database/databases.ts';
 import type { TableAccess } from '../../database/reading.ts';
 import { readCheckpoint } from '../../database/state/checkpoints.ts';
 import type { Clock } from '../../model/clock.ts';
@@ -42,7 +41,6 @@ export type Collector = ReturnType<typeof createCollector>;
 /** A page is usually at most a second old; reading takes at most a tenth of the time, counting a fiftieth. */
 const STATE = { keepMs: 1_000, keepFactor: 10, timeoutMs: 3_000 };
 const COUNT = { keepMs: 1_000, keepFactor: 50, timeoutMs: 150 };
-const PROBE = { keepMs: 1_000, keepFactor: 0, timeoutMs: 5_000 };
 
 /** Collects the status of all sources for the page, the metrics and the alerts. Reads nothing before the first call. */
 export function createCollector(options: CollectorOptions) {
@@ -78,11 +76,9 @@ export function createCollector(options: CollectorOptions) {
       return parts === undefined ? null : readDetails(parts, clock);
     },
     ready: async (): Promise<Readiness> => {
-      const probes = current().map(async ({ source, readers }) => {
-        const { error, isLate } = await readers.probe();
-        return [source, error === null && !isLate ? 'ok' : 'unreachable'] as const;
-      });
-      const states = await Promise.all(probes);
+      const states = await Promise.all(
+        current().map(async ({ source, readers }) => [source, await readers.reachability()] as const),
+      );
       const isReady = !stopping() && states.every(([, state]) => state === 'ok');
       return { ready: isReady, stopping: stopping(), sources: Object.fromEntries(states) };
     },
@@ -101,19 +97,15 @@ function createReaders(parts: StatusParts, clock: Clock, startedAt: number, befo
   const readStored = createCachedReader(() => read(({ own }) => readSource(source, own, clock.now())), state);
   const readCounts = createCachedReader(() => read((open) => countAll(open, source.resources)), { ...state, ...COUNT });
   const readInbox = inbox && createCachedReader(inbox, state);
-  const readLittle = async (): Promise<void> => {
-    await read(async ({ own }) => {
-      await databaseAt(source.warehouse).storedSizes(() => own);
-      await own.selectFrom('_sync_leases').select('name').limit(1).execute();
-    });
-    await inbox?.();
-  };
   return {
     read: async (): Promise<SourceStatus> => {
       const reading = { stored: await readStored(), counts: await readCounts(), inbox: (await readInbox?.()) ?? null };
       return sourceStatus(parts, reading, { now: clock.now(), monotonic: clock.monotonic(), startedAt });
     },
-    probe: createCachedReader(readLittle, { clock, ...PROBE }),
+    reachability: async (): Promise<'ok' | 'unreachable'> => {
+      const reads = [await readStored(), ...(readInbox === null ? [] : [await readInbox()])];
+      return reads.every(({ error, isLate }) => error === null && !isLate) ? 'ok' : 'unreachable';
+    },
   };
 }
 

@@ -75,6 +75,7 @@ export interface StoredResource {
   paused: { since: number; by: string } | null;
   runs: PastRun[];
   rejects: RejectStatus[];
+  /** Deletes that are held until a user confirms or discards them. */
   suspects: { held: number; held_since: Time; held_why: string | null };
 }
 

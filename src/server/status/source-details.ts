@@ -89,6 +89,6 @@ async function readDeliveries(list: Inbox['list']): Promise<DeliveryDetails[]> {
   const rows = await list({ limit: MAX_DELIVERIES });
   return rows.map(({ seq, state, reason, attempts, kind, resource, record_id, repeats, received_at, due_at }) => {
     const times = { received_at: parseStoredTime(received_at), due_at: parseStoredTime(due_at) };
-    return { seq, state, reason, attempts, kind, resource, record_id, repeats, ...times };
+    return Object.assign({ seq, state, reason, attempts, kind, resource, record_id, repeats }, times);
   });
 }

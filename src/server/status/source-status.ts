@@ -69,10 +69,7 @@ export function sourceStatus(parts: StatusParts, { stored, counts, inbox }: Sour
     source: source.name,
     base_url: source.base_url,
     warehouse: warehouseStatus(parts, stored, times),
-    resources: source.resources.map((resource) => {
-      const own = files?.resources.get(resource);
-      return { ...resourceStatus(parts, resource, stored.value, counts, times), ...(own && { files: own }) };
-    }),
+    resources: source.resources.map((resource) => resourceStatus(parts, resource, stored.value, counts, times)),
     limit: limitStatus(activity, parts.rateLimiter(), times),
     webhooks: inbox && webhookStatus(parts, inbox, times.now),
     changes: {
@@ -98,10 +95,12 @@ function resourceStatus(
   const owner = isOwnedElsewhere ? { name: lease.owner, since: timestampMs(lease.acquired_at) } : null;
   const running = runningStatus(activity, resource, monotonic);
   const { parked_until: parked } = stored;
+  const files = source?.files.resources.get(resource);
   return {
     ...stored,
     resource,
     rows: counts.value?.get(resource) ?? null,
+    ...(files && { files }),
     schedule: schedule(resource),
     running,
     // During a sync, the stored position does not mean that it was interrupted.

@@ -75,9 +75,8 @@ export function queueName(address: string): string {
 }
 
 export interface QueuedItem {
+  /** That of the same item if one was already queued or in progress. */
   id: string;
-  /** False if the same item was already queued or in progress; `id` is then the id of that item. */
-  isNew: boolean;
   /** True if a process has begun it. */
   isStarted: boolean;
 }

@@ -94,11 +94,11 @@ export class WorkQueue {
     const { execute } = this.#statements;
     for (;;) {
       this.#closing.signal.throwIfAborted();
-      if (await insertItem(item, execute, id)) return { id, isNew: true, isStarted: false };
+      if (await insertItem(item, execute, id)) return { id, isStarted: false };
       const { rows } = await execute<{ id: string; isStarted: boolean }>(FIND, [item.kind, keyOf(item)]);
       const [found] = rows;
       // If it has this id, it was inserted and the response was lost. If it is missing, it ended in between.
-      if (found !== undefined) return { ...found, isNew: found.id === id };
+      if (found !== undefined) return found;
     }
   }
 

@@ -138,7 +138,7 @@ describe('basic authentication', () => {
     expect((await get('/', { access })).status).toBe(401);
     expect(clock.monotonic()).toBe(0);
     await clock.advance(2_000);
-    expect((await Promise.all(guesses)).map(({ status }) => status).toSorted()).toEqual([...Array(8).fill(401), 429]);
+    expect((await Promise.all(guesses)).filter(({ status }) => status === 401)).toHaveLength(8);
     expect(refused).toBe(9);
   });
 });

@@ -53,7 +53,7 @@ describe('a group commit', () => {
     state.answers = Promise.withResolvers<void>().promise;
     const hasty = add('hasty').catch((error: unknown) => error);
     await clock.advance(900);
-    expect(await hasty).toMatchObject({ code: 'inbox_slow' });
+    expect(await hasty).toMatchObject({ code: 'inbox_overloaded' });
   });
 
   it('refuses at once what would wait behind too many others', async () => {
