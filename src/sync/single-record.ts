@@ -1,4 +1,7 @@
 // Verifies that a record which was fetched individually equals the listed one, loads it, or finds it in the listing.
+//
+// `GET /posts/7` may return other fields than the listing of posts, or another record altogether. Its row would change with
+// every webhook and change back with every scan. So a fetched record is compared with listed ones first.
 import { compareWithItem, recordIn } from '../checks/item.ts';
 import { withPartition, type ExtraQuery, filterQuery, keyIn, listingScan } from '../checks/listing-scan.ts';
 import { sinceValue } from '../checks/since.ts';
