@@ -1,8 +1,7 @@
+// A client of one S3 bucket: conditional writes, multipart uploads, listings, and errors with hints.
 import { Readable } from 'node:stream';
 import type { ListMultipartUploadsOutput, ListMultipartUploadsRequest, S3, S3ClientConfig } from '@aws-sdk/client-s3';
 import { ConfigError, messageOf, SyncError, type Recovery } from '../model/errors.ts';
-
-// A client of one S3 bucket: conditional writes, multipart uploads, listings, and errors with hints.
 
 /** The address of a bucket with its credentials. */
 export interface BucketAccess {

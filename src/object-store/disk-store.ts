@@ -1,3 +1,4 @@
+// A file store in a local folder. Written files survive a power cut, and links are not followed.
 import { constants } from 'node:fs';
 import { mkdir, open, readFile, realpath, rename, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
@@ -14,8 +15,6 @@ import {
   syncFolder,
 } from './file-system.ts';
 import { objectAt, objectMissing, objectPath, OWNER, type ObjectStore, type StoredObject } from './object-store.ts';
-
-// A file store in a local folder. Written files survive a power cut, and links are not followed.
 
 /** Folder for unfinished downloads: on the file system of the store, so that a rename moves them. */
 const SPOOL = '.unfinished';

@@ -1,9 +1,8 @@
+// Functions on files and folders for stores and exports, and the errors that they throw.
 import { existsSync, type Stats } from 'node:fs';
 import { lstat, mkdir, open, opendir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { ConfigError, errorCode, messageOf, SyncError } from '../model/errors.ts';
-
-// Functions on files and folders for stores and exports, and the errors that they throw.
 
 /** Error codes of a folder that this user cannot use. */
 export const UNUSABLE_CODES = new Set(

@@ -1,7 +1,6 @@
+// The interface of a file store, and the paths of its objects.
 import type { Readable } from 'node:stream';
 import { SyncError } from '../model/errors.ts';
-
-// The interface of a file store, and the paths of its objects.
 
 export interface StoredObject {
   sha256: string;

@@ -1,9 +1,8 @@
+// Opens file stores by their addresses.
 import type { FilesSettings } from '../config/file-stores.ts';
 import type { StoreAddress } from '../config/profile/file-fields.ts';
 import type { Clock } from '../model/clock.ts';
 import type { ObjectStore } from './object-store.ts';
-
-// Opens file stores by their addresses.
 
 /** The stores of a source; each is opened when it is first used. */
 interface OpenStores {

@@ -1,3 +1,4 @@
+// A file store below a prefix of an S3 bucket.
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { lstat, mkdir, rm, stat } from 'node:fs/promises';
@@ -11,8 +12,6 @@ import { ConfigError, SyncError } from '../model/errors.ts';
 import { bucketAccess, BucketClient, type BucketErrors } from './bucket.ts';
 import { mapStoreErrors, storeError, removeOldFiles } from './file-system.ts';
 import { objectAt, objectMissing, objectPath, type ObjectStore, OWNER, type StoredObject } from './object-store.ts';
-
-// A file store below a prefix of an S3 bucket.
 
 /** Larger files are uploaded in parts of this size, of which one is in memory. */
 const PART_BYTES = 8 * 1_048_576;

@@ -108,8 +108,8 @@ export async function withResource<T>(
 /** Records on the first pages of a listing. */
 export interface Lookup {
   records: ReadonlyMap<string, SourceRecord>;
-  /** Records that the listing shows as deleted, by key. */
-  tombstones: ReadonlyMap<string, SourceRecord>;
+  /** Keys of records that the listing shows as deleted. */
+  tombstones: ReadonlySet<string>;
   /** Local epoch milliseconds just before its first page was requested. */
   requestedAt: number;
   /** True if it was read to its end, was not empty and all records had an id: no other record is listed. */

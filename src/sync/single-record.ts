@@ -1,6 +1,9 @@
 // Verifies that a record which was fetched individually equals the listed one, loads it, or finds it in the listing.
+//
+// `GET /posts/7` may return other fields than the listing of posts, or another record altogether. Its row would change with
+// every webhook and change back with every scan. So a fetched record is compared with listed ones first.
 import { compareWithItem, recordIn } from '../checks/item.ts';
-import { withPartition, type ExtraQuery, filterQuery, keyIn, listingScan } from '../checks/listing-scan.ts';
+import { type ExtraQuery, filterQuery, keyIn, listingScan, withPartition } from '../checks/listing-scan.ts';
 import { sinceValue } from '../checks/since.ts';
 import type { ResourceProfile } from '../config/profile/profile.ts';
 import { readCheckpoint } from '../database/state/checkpoints.ts';
@@ -165,9 +168,9 @@ async function listChangedSince(
 /** Pages that are requested to find a record: what is not decided by then waits for a complete scan. */
 const MAX_PAGES = 5;
 
-/** Whether the listing shows a record. `stated`: as deleted. `unknown`: the listing is too long to look for it now. */
+/** Whether the listing shows a live record. `unknown`: the listing is too long to look for it now. */
 export type ListingLookup =
-  | { is: 'listed' | 'stated'; record: SourceRecord; requestedAt: number }
+  | { is: 'listed'; record: SourceRecord; requestedAt: number }
   | { is: 'unlisted' | 'unknown' };
 
 /**
@@ -185,9 +188,7 @@ export async function findInListing(
   const { records, tombstones, requestedAt, isWhole } = await sharedLookup(context, { key, since, after }, lane);
   const record = records.get(key);
   if (record !== undefined) return { is: 'listed', record, requestedAt };
-  const tombstone = tombstones.get(key);
-  if (tombstone !== undefined) return { is: 'stated', record: tombstone, requestedAt };
-  return { is: isWhole ? 'unlisted' : 'unknown' };
+  return { is: isWhole || tombstones.has(key) ? 'unlisted' : 'unknown' };
 }
 
 /** The filter's value; null for the whole listing, if that is short enough; undefined if neither is possible. */
@@ -232,7 +233,7 @@ async function sharedLookup(
 
 async function lookup(context: ResourceContext, key: string, since: string | null, lane: Lane): Promise<Lookup> {
   const { profile, clock, signal } = context;
-  const found = { records: new Map<string, SourceRecord>(), tombstones: new Map<string, SourceRecord>() };
+  const found = { records: new Map<string, SourceRecord>(), tombstones: new Set<string>() };
   let requestedAt = clock.now();
   let isKeyed = true;
   try {
@@ -243,7 +244,8 @@ async function lookup(context: ResourceContext, key: string, since: string | nul
       for (const record of recordsPassingFilter(page.records)) {
         const listedKey = keyIn(record.value, profile);
         if (listedKey === null) isKeyed = false;
-        else (tombstoneOf(record.value, profile) === null ? found.records : found.tombstones).set(listedKey, record);
+        else if (tombstoneOf(record.value, profile) === null) found.records.set(listedKey, record);
+        else found.tombstones.add(listedKey);
       }
       if (page.end !== null) {
         const { isComplete } = judgeScan(page.end, profile, null);

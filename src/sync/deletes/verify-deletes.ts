@@ -103,21 +103,24 @@ function isStatedByRecord({ reason }: DeleteCandidateRow): boolean {
   return reason === 'stated' || reason === 'left_out';
 }
 
+/** True if the service itself names the record as deleted: in the record, or in a feed of deletes. */
+function isNamedOpen(candidate: DeleteCandidateRow): boolean {
+  return candidate.state === 'open' && (isStatedByRecord(candidate) || candidate.reason === 'told');
+}
+
 /** Without the records that the service itself names as deleted, if those are too many: then an operator decides. */
 async function withoutTooMany(
   context: ResourceContext,
   candidates: readonly DeleteCandidateRow[],
 ): Promise<readonly DeleteCandidateRow[]> {
   const { warehouse, owned } = context;
-  const isNamed = (candidate: DeleteCandidateRow): boolean =>
-    candidate.state === 'open' && (isStatedByRecord(candidate) || candidate.reason === 'told');
-  const ids = candidates.filter(isNamed).map(({ record_id }) => record_id);
+  const ids = candidates.filter(isNamedOpen).map(({ record_id }) => record_id);
   const table = owned.shape?.tables[0];
   if (ids.length === 0 || table === undefined) return candidates;
   const tooMany = await tooManyDeletes(context, table, await countLive(context, table, ids));
   if (tooMany === null) return candidates;
   await owned.commit(holdDeletes(warehouse.own, owned.resource, ids, tooMany));
-  return candidates.filter((candidate) => !isNamed(candidate));
+  return candidates.filter((candidate) => !isNamedOpen(candidate));
 }
 
 const BY_OPERATOR: DeleteEvidence = { kind: 'operator', reason: 'missing' };

@@ -1,4 +1,8 @@
-// Feed of changes: builds its requests, reads the entries of a response, and computes the position after it.
+// One response of a feed of changes: its request, its entries, and the position after it.
+//
+// A feed such as `GET /changes?since=<cursor>` returns what was created, changed and deleted since a cursor, and the next
+// cursor. Entries are full records, only ids (then each record is fetched), or deletes. Some feeds have pages within a
+// response, some name the cursor as a URL, some only in the last page of a full scan: the profile says which.
 import { type CompiledQuery, sql } from 'kysely';
 import type { TemplateValues } from '../../config/profile/basic-fields.ts';
 import type { ChangeFeed } from '../../config/profile/delete-fields.ts';
@@ -41,13 +45,16 @@ export function nextPosition(
   answer: ApiAnswer,
   entries: readonly JsonValue[],
   before: FeedPosition,
-  read: (place: string) => string | null = (place) => toToken(valueAt(answer, place)),
+  read: (place: string) => string | null = (place) => toCursor(valueAt(answer, place)),
 ): FeedPosition & { isEnd: boolean } {
   const page = next_page === null ? null : read(next_page);
-  if (page !== null && page === before.page) throw feedStuckError(next_page ?? '');
-  if (page !== null) return { cursor: before.cursor, page, isEnd: false };
-  const named = next === null ? toToken(last === null ? undefined : fieldAt(entries.at(-1) ?? null, last)) : read(next);
-  const cursor = named ?? (entries.length === 0 ? before.cursor : null);
+  if (page !== null) {
+    if (page === before.page) throw feedStuckError(next_page ?? '');
+    return { cursor: before.cursor, page, isEnd: false };
+  }
+  let cursor: string | null = null;
+  if (next !== null) cursor = read(next);
+  else if (last !== null) cursor = toCursor(fieldAt(entries.at(-1) ?? null, last));
   if (cursor === null && entries.length > 0) {
     const place = next ?? `${last ?? ''} of the last entry`;
     throw new SyncError('feed_refused', `The feed's answer has entries and no next cursor at ${place}`, {
@@ -55,6 +62,7 @@ export function nextPosition(
       hint: 'Set incremental.next (or last) in the profile to where the service names the next cursor.',
     });
   }
+  cursor ??= before.cursor;
   const isSame = cursor === before.cursor;
   if (more === null) return { cursor, page: null, isEnd: next_page !== null || entries.length === 0 || isSame };
   const isEnd = FALSY_VALUES.some((none) => none === valueAt(answer, more));
@@ -81,7 +89,7 @@ function valueAt({ json, headers }: ApiAnswer, place: string): JsonValue | undef
 }
 
 /** Some services, such as CouchDB, have cursors that are JSON themselves: they are sent back unchanged. */
-function toToken(found: JsonValue | undefined): string | null {
+function toCursor(found: JsonValue | undefined): string | null {
   if (found === undefined || found === null || found === '' || typeof found === 'boolean') return null;
   if (typeof found === 'string') return found;
   return isExact(found) ? found.rawJSON : JSON.stringify(found);
@@ -89,9 +97,9 @@ function toToken(found: JsonValue | undefined): string | null {
 
 /** The stored state of the feed; without a cursor if none exists for this profile. */
 export async function readFeedState({ warehouse, owned, clock }: ResourceContext, feed: ChangeFeed): Promise<FeedRow> {
-  const place = { resource: owned.resource, feed: 'changes', fingerprint: hashFeed(feed) } as const;
-  const known = await readFeed(warehouse.own, place);
-  return known ?? { ...place, cursor: null, page: null, fresh: null, moved_at: timestampText(clock.now()) };
+  const feedKey = { resource: owned.resource, feed: 'changes', fingerprint: hashFeed(feed) } as const;
+  const known = await readFeed(warehouse.own, feedKey);
+  return known ?? { ...feedKey, cursor: null, page: null, fresh: null, moved_at: timestampText(clock.now()) };
 }
 
 function hashFeed(feed: ChangeFeed): string {
@@ -108,7 +116,7 @@ export function cursorAt(
   answer: ApiAnswer,
   place: string,
 ): string | null {
-  const found = toToken(valueAt(answer, place));
+  const found = toCursor(valueAt(answer, place));
   if (found === null || !feed.url) return found;
   const position = linkedPosition(listing.baseUrl, answer.url, found);
   if (!('code' in position)) return storePosition(position, feed.query, scrub);
@@ -152,7 +160,7 @@ export function continueAfterScan(context: ResourceContext, named: string | null
 
 /** What one response of a feed says about its records; the last entry of each record counts. */
 export interface FeedChanges {
-  /** Whole records; one without a usable key is rejected when it is loaded. */
+  /** Full records; one without a usable key is rejected when it is loaded. */
   records: SourceRecord[];
   /** Records that the feed names as deleted, with its own time of the delete (UTC text). */
   gone: { key: string; at: string | null }[];
@@ -160,39 +168,40 @@ export interface FeedChanges {
   toFetch: string[];
 }
 
-type Change = { record: SourceRecord } | { gone: string | null } | { toFetch: true };
+/** What one entry says; the filter of the profile may exclude its record. */
+type Change = { is: 'record'; record: SourceRecord } | { is: 'deleted'; at: string | null } | { is: 'named' };
 
 /**
- * Reads the entries of a response. A record that the filter leaves out counts as deleted. Throws `SyncError`
+ * Reads the entries of a response. A record that the profile's filter excludes counts as deleted. Throws `SyncError`
  * (`feed_refused`) for an entry that names no record. Pure.
  */
 export function changesIn(entries: readonly SourceRecord[], feed: ChangeFeed, profile: ResourceProfile): FeedChanges {
   const byKey = new Map<string, Change>();
-  const unkeyed: SourceRecord[] = [];
+  const changes: FeedChanges = { records: [], gone: [], toFetch: [] };
   for (const sent of entries) {
     const entry = prepareRecord(sent, { unwrap: profile.unwrap });
     if (!isAboutResource(entry.value, feed)) continue;
     // The record is selected from the entry as it was sent.
     const change = toChange({ ...entry, sent: sent.value }, feed, profile);
-    const isLeftOut = 'record' in change && change.record.isFilteredOut === true;
-    const keyed = 'record' in change && feed.id === null ? change.record : entry;
-    const found = recordKey(keyed.value, feed.id ?? profile.id);
+    const isExcluded = change.is === 'record' && change.record.isFilteredOut === true;
+    const withId = change.is === 'record' && feed.id === null ? change.record : entry;
+    const found = recordKey(withId.value, feed.id ?? profile.id);
     if ('key' in found) {
       // Moves the key to the end, so that changes keep the order of the last entries.
       byKey.delete(found.key);
-      byKey.set(found.key, isLeftOut ? { gone: null } : change);
-    } else if (!isLeftOut && 'record' in change) unkeyed.push(change.record);
-    else if (!isLeftOut) {
+      byKey.set(found.key, isExcluded ? { is: 'deleted', at: null } : change);
+    } else if (isExcluded) continue;
+    else if (change.is === 'record') changes.records.push(change.record);
+    else {
       throw new SyncError('feed_refused', `An entry of the feed names no record: ${found.reject.detail}`, {
         recovery: 'stop',
         hint: 'Set incremental.id in the profile to where an entry names the id of its record.',
       });
     }
   }
-  const changes: FeedChanges = { records: unkeyed, gone: [], toFetch: [] };
   for (const [key, change] of byKey) {
-    if ('record' in change) changes.records.push(change.record);
-    else if ('gone' in change) changes.gone.push({ key, at: change.gone });
+    if (change.is === 'record') changes.records.push(change.record);
+    else if (change.is === 'deleted') changes.gone.push({ key, at: change.at });
     else changes.toFetch.push(key);
   }
   return changes;
@@ -204,9 +213,9 @@ function toChange(
   { times, ...view }: ResourceProfile,
 ): Change {
   const tombstone = tombstoneOf(value, { deleted, times });
-  if (tombstone !== null) return { gone: tombstone.at };
+  if (tombstone !== null) return { is: 'deleted', at: tombstone.at };
   const found = record === null ? null : selectRecord(bytes, sent, record);
-  return found === null ? { toFetch: true } : { record: prepareRecord(found, view) };
+  return found === null ? { is: 'named' } : { is: 'record', record: prepareRecord(found, view) };
 }
 
 export function isAboutResource(value: JsonValue, { filter }: { filter: ChangeFeed['filter'] }): boolean {

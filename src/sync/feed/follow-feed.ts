@@ -1,4 +1,8 @@
 // Syncs a resource by the service's feed of changes, after a full scan if there is no cursor yet.
+//
+// The first run fetches the feed's present cursor, scans everything, and then reads the feed from that cursor, so that
+// nothing that changed during the scan is missed. Later runs only read the feed. Services forget old cursors: then
+// everything is scanned again.
 import pMap from 'p-map';
 import { keyIn } from '../../checks/listing-scan.ts';
 import type { ChangeFeed } from '../../config/profile/delete-fields.ts';
@@ -47,10 +51,11 @@ export async function followFeed(
   onScanned: OnScanned,
 ): Promise<void> {
   const { progress, owned } = context;
-  const isFull = plan.mode === 'full' || (await readFeedState(context, feed)).cursor === null;
-  if (isFull && !(await scanAll(context, feed, plan.mode === 'full' ? plan : null, onScanned))) return;
+  const hasCursor = (await readFeedState(context, feed)).cursor !== null;
+  const needsScan = plan.mode === 'full' || !hasCursor;
+  if (needsScan && !(await scanAll(context, feed, plan.mode === 'full' ? plan : null, onScanned))) return;
   if (await readChanges(context, feed)) return saveSuccess(context);
-  if (isFull) throw refusedAgain();
+  if (needsScan) throw refusedAgain();
   progress.warnings.push({
     code: 'feed_refused',
     message: `the service no longer knows where the feed of ${owned.resource} was left: everything was scanned instead`,
@@ -169,11 +174,11 @@ async function loadChanges(
   state: FeedRow,
 ): Promise<void> {
   const { progress, warehouse, run, signal } = context;
-  const { whole, partial } = await findPartial(context, changes.records);
+  const { full, partial } = await findPartial(context, changes.records);
   const toFetch = [...changes.toFetch, ...partial];
   await pMap(toFetch, (key) => fetchAndLoad(context, key), { concurrency: MAX_PARALLEL_FETCHES });
   const gone = await liveAmong(context, changes.gone);
-  const outcome = await loader.load({ records: whole, requestedAt }, (facts, counted) => {
+  const outcome = await loader.load({ records: full, requestedAt }, (facts, counted) => {
     progress.columns.addPage(facts, timestampText(requestedAt));
     return [
       ...fedStatements(context, { ...facts, tombstoned: [...facts.tombstoned, ...gone] }, requestedAt),
@@ -192,23 +197,24 @@ async function loadChanges(
 async function findPartial(
   { warehouse, owned, profile }: RunContext,
   records: readonly SourceRecord[],
-): Promise<{ whole: SourceRecord[]; partial: string[] }> {
-  const keyed = records.map((record) => ({ record, key: keyIn(record.value, profile) }));
-  const keys = keyed.flatMap(({ key }) => (key === null ? [] : [key]));
-  const bodies =
-    profile.item === null ? new Map<string, string>() : await currentBodies(warehouse.own, owned.resource, keys);
-  const lacksFields = (value: JsonValue, key: string): boolean => {
-    const body = bodies.get(key);
-    const stored = body === undefined ? null : parseJson(body);
-    return isObject(stored) && isObject(value) && Object.keys(stored).some((name) => !Object.hasOwn(value, name));
-  };
-  const found = { whole: [] as SourceRecord[], partial: [] as string[] };
-  for (const { record, key } of keyed) {
-    const isPartial = key !== null && tombstoneOf(record.value, profile) === null && lacksFields(record.value, key);
-    if (isPartial) found.partial.push(key);
-    else found.whole.push(record);
+): Promise<{ full: SourceRecord[]; partial: string[] }> {
+  if (profile.item === null) return { full: [...records], partial: [] };
+  const keys = records.flatMap((record) => keyIn(record.value, profile) ?? []);
+  const bodies = await currentBodies(warehouse.own, owned.resource, keys);
+  const found = { full: [] as SourceRecord[], partial: [] as string[] };
+  for (const record of records) {
+    const key = keyIn(record.value, profile);
+    const body = key === null ? undefined : bodies.get(key);
+    const isTombstone = tombstoneOf(record.value, profile) !== null;
+    const isPartial = body !== undefined && !isTombstone && lacksFields(record.value, parseJson(body));
+    if (key !== null && isPartial) found.partial.push(key);
+    else found.full.push(record);
   }
   return found;
+}
+
+function lacksFields(value: JsonValue, stored: JsonValue): boolean {
+  return isObject(stored) && isObject(value) && Object.keys(stored).some((name) => !Object.hasOwn(value, name));
 }
 
 /** Returns those of the deletes whose row is live. */

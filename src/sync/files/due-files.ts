@@ -1,4 +1,8 @@
-// Finds the files that new and changed records name, and marks them as due.
+// Finds the files that new and changed records name, and marks them as due; `fetch-files.ts` fetches what is due.
+//
+// A record names its files by URL. A search reads the rows that were written since the last search, compares the files
+// that their stored bodies name with the rows of `_sync_files`, and updates those. Once a day, after a full scan, and after
+// a change of the settings it reads all rows.
 import { createHash } from 'node:crypto';
 import { type CompiledQuery, sql } from 'kysely';
 import type { FilesSettings } from '../../config/file-stores.ts';
@@ -40,39 +44,30 @@ interface FileSearch extends FilesContext {
 }
 
 /**
- * Searches the records that are new or changed since the last search, marks their files as due, and ends files of deleted
- * records. Costs one query if nothing has changed.
+ * Searches the records of a resource that are new or changed since the last search, marks their files as due, and ends the
+ * files of deleted records. Costs one query if nothing has changed.
  */
-export async function markDueFiles(context: FileSearch, resource: string): Promise<void> {
-  const { warehouse, clock, settings, lease, signal } = context;
+export async function markDueFiles(search: FileSearch, resource: string): Promise<void> {
+  const { warehouse, clock, settings, lease, signal } = search;
   const { own } = warehouse;
-  const now = timestampText(clock.now());
-  const [table] = (await readTables(warehouse, resource))?.tables ?? [];
-  if (table === undefined) return;
-  const lastSearch = await readFileSearch(own, resource);
+  const now = clock.now();
+  const table = await readTable(warehouse, resource);
+  if (table === null) return;
+  const last = await readFileSearch(own, resource);
   const settingsHash = hashFileSettings(settings, resource);
-  const searchesAllRows =
-    lastSearch === null || (await isFullSearchDue(warehouse, clock.now(), resource, lastSearch, settingsHash));
-  const since = searchesAllRows ? null : timestampText(timestampMs(lastSearch.looked_at) - SEARCH_OVERLAP_MS);
-  const settingsChanged = lastSearch !== null && lastSearch.settings !== settingsHash;
-  for (let after = ''; ;) {
-    const rows = await rowsAfter(warehouse, table, since, after);
-    await markChangedFiles(context, resource, table, settingsChanged, rows);
+  const isFull = last === null || (await isFullSearchDue(warehouse, now, resource, last, settingsHash));
+  const since = isFull ? null : timestampText(timestampMs(last.looked_at) - SEARCH_OVERLAP_MS);
+  const haveSettingsChanged = last !== null && last.settings !== settingsHash;
+  for await (const rows of rowsWrittenSince(warehouse, table, since)) {
+    await updateFiles(search, resource, table, haveSettingsChanged, rows);
     signal.throwIfAborted();
-    const last = rows.at(-1);
-    if (last === undefined || rows.length < ROWS_PER_STEP) break;
-    after = last.id;
   }
-  if (searchesAllRows) await deleteVanishedFiles(context, resource, table);
+  if (isFull) await deleteVanishedFiles(search, resource, table);
+  const at = timestampText(now);
   const { recheck } = settings;
-  const again = recheck === null ? [] : [recheckFiles(own, resource, timestampText(clock.now() - recheck), now)];
-  const searched = {
-    resource,
-    settings: settingsHash,
-    looked_at: now,
-    full_at: searchesAllRows ? now : lastSearch.full_at,
-  };
-  await warehouse.apply([...again, ...saveFileSearch(own, searched)], lease.proof());
+  const rechecked = recheck === null ? [] : [recheckFiles(own, resource, timestampText(now - recheck), at)];
+  const searched = { resource, settings: settingsHash, looked_at: at, full_at: isFull ? at : last.full_at };
+  await warehouse.apply([...rechecked, ...saveFileSearch(own, searched)], lease.proof());
 }
 
 /** True if `markDueFiles` has something to search; costs one query. */
@@ -80,15 +75,12 @@ export async function haveRecordsChanged(
   { warehouse, settings, now }: { warehouse: Warehouse; settings: FilesSettings; now: number },
   resource: string,
 ): Promise<boolean> {
-  const [table] = (await readTables(warehouse, resource))?.tables ?? [];
-  if (table === undefined) return false;
-  const lastSearch = await readFileSearch(warehouse.own, resource);
-  if (
-    lastSearch === null ||
-    (await isFullSearchDue(warehouse, now, resource, lastSearch, hashFileSettings(settings, resource)))
-  )
-    return true;
-  const lookedAt = timestampMs(lastSearch.looked_at);
+  const table = await readTable(warehouse, resource);
+  if (table === null) return false;
+  const last = await readFileSearch(warehouse.own, resource);
+  if (last === null) return true;
+  if (await isFullSearchDue(warehouse, now, resource, last, hashFileSettings(settings, resource))) return true;
+  const lookedAt = timestampMs(last.looked_at);
   // Files are rechecked every `recheck`; searching ten times per period is precise enough.
   if (settings.recheck !== null && now - lookedAt > settings.recheck / 10) return true;
   const since = timestampText(lookedAt - QUICK_CHECK_OVERLAP_MS);
@@ -96,7 +88,11 @@ export async function haveRecordsChanged(
   return (await recent.execute(warehouse.own)).rows.length > 0;
 }
 
-/** A hash of the profile's entries about a resource's files: after a change all records are searched again. */
+async function readTable(warehouse: Warehouse, resource: string): Promise<TableShape | null> {
+  return (await readTables(warehouse, resource))?.tables[0] ?? null;
+}
+
+/** A hash of the settings of a resource's files: after a change all records are searched again. */
 function hashFileSettings({ kept }: FilesSettings, resource: string): string {
   return createHash('sha256')
     .update(JSON.stringify(kept[resource] ?? []))
@@ -120,53 +116,59 @@ async function isFullSearchDue(
 interface SearchedRow {
   id: string;
   hash: string;
-  /** 1 for a deleted row. */
-  gone: number;
+  isDeleted: 0 | 1;
 }
 
-/** Rows after the key `after` that were written since a time, or all of them, in the order of their keys. */
-async function rowsAfter(
+/** The rows that were written since a time, or all of them, in the order of their keys, step by step. */
+async function* rowsWrittenSince(
   { own, rows: { named } }: Warehouse,
   { name, key: [first = ''] }: TableShape,
   since: string | null,
-  after: string,
-): Promise<SearchedRow[]> {
+): AsyncGenerator<SearchedRow[]> {
   const key = sql.id(first);
   const isRecent = since === null ? sql`` : sql`AND "_synced_at" >= ${since}`;
-  const { rows } = await sql<SearchedRow>`SELECT ${key} AS "id", "_hash" AS "hash",
-    CASE WHEN "_deleted_at" IS NULL THEN 0 ELSE 1 END AS "gone"
-    FROM ${named(name)} WHERE ${key} > ${after} ${isRecent} ORDER BY ${key} LIMIT ${ROWS_PER_STEP}`.execute(own);
-  return rows;
+  for (let after = '', hasMore = true; hasMore;) {
+    const query = sql<SearchedRow>`SELECT ${key} AS "id", "_hash" AS "hash",
+      CASE WHEN "_deleted_at" IS NULL THEN 0 ELSE 1 END AS "isDeleted"
+      FROM ${named(name)} WHERE ${key} > ${after} ${isRecent} ORDER BY ${key} LIMIT ${ROWS_PER_STEP}`;
+    const { rows } = await query.execute(own);
+    if (rows.length > 0) yield rows;
+    hasMore = rows.length === ROWS_PER_STEP;
+    after = rows.at(-1)?.id ?? after;
+  }
 }
 
-async function markChangedFiles(
+/** Updates the files of those of the rows that have changed. */
+async function updateFiles(
   { warehouse, settings, profile: whole, listing, clock, lease, scrub }: FileSearch,
   resource: string,
   table: TableShape,
-  settingsChanged: boolean,
+  haveSettingsChanged: boolean,
   rows: readonly SearchedRow[],
 ): Promise<void> {
   const { own } = warehouse;
   const profile = whole.resources[resource];
+  if (profile === undefined) return;
   const files = settings.kept[resource] ?? [];
-  if (rows.length === 0 || profile === undefined) return;
   const known = await lastFiles(own, resource, idsOf(rows));
-  const changed = rows.filter(({ id, hash, gone }) => {
-    const currentFiles = known.get(id)?.filter(({ valid_to }) => valid_to === null) ?? [];
-    if (gone === 1) return currentFiles.length > 0;
-    return settingsChanged || currentFiles.length === 0 || currentFiles.some((row) => row.record_hash !== hash);
+  const changed = rows.filter(({ id, hash, isDeleted }) => {
+    const current = known.get(id)?.filter(({ valid_to }) => valid_to === null) ?? [];
+    if (isDeleted === 1) return current.length > 0;
+    return haveSettingsChanged || current.length === 0 || current.some((row) => row.record_hash !== hash);
   });
-  const bodies = await currentBodies(own, resource, idsOf(changed.filter(({ gone }) => gone === 0)));
-  const deleted = await warehouse.rows.stored(table, idsOf(changed.filter(({ gone }) => gone === 1)), []);
+  const [gone, live] = [changed.filter((row) => row.isDeleted === 1), changed.filter((row) => row.isDeleted === 0)];
+  const bodies = await currentBodies(own, resource, idsOf(live));
+  const deleted = await warehouse.rows.stored(table, idsOf(gone), []);
   const at = timestampText(clock.now());
   const stores = new Map(files.map(({ field, store }) => [field, store.name]));
-  const statements = changed.flatMap(({ id, hash }): CompiledQuery[] => {
+  const statements: CompiledQuery[] = [];
+  for (const { id, hash } of changed) {
     const body = bodies.get(id);
     const found = body === undefined ? [] : fileAddresses({ profile, listing }, files, id, storedValue(body, profile));
     const endedAt = deleted.get(id)?.deletedAt ?? at;
-    const record = { id, hash, known: known.get(id) ?? [], found };
-    return recordFileChanges(own, { resource, stores, isForced: settingsChanged, at, endedAt, scrub }, record);
-  });
+    const context = { resource, stores, isForced: haveSettingsChanged, at, endedAt, scrub };
+    statements.push(...recordFileChanges(own, context, { id, hash, known: known.get(id) ?? [], found }));
+  }
   if (statements.length > 0) await warehouse.apply(statements, lease.proof());
 }
 

@@ -1,5 +1,8 @@
 // Collects what a scan shows of the service's filter, and plans a full scan if the filter cannot be relied on.
-import { toEpochMs, formatTime } from '../../checks/since.ts';
+//
+// A filter by `updated_since` never lists records without a time of change, and it can only be verified by a record that
+// it must list: the one that set the cursor, or the row that changed last.
+import { formatTime, toEpochMs } from '../../checks/since.ts';
 import { filterName, type IncrementalProfile } from '../../config/profile/incremental.ts';
 import type { ResourceProfile } from '../../config/profile/profile.ts';
 import type { CheckpointRow } from '../../database/own-tables.ts';

@@ -1,4 +1,7 @@
 // Date arithmetic of reports: days, windows (day, week, month), due windows, and ranges that one request covers.
+//
+// With `granularity: week` the day 2026-01-14 belongs to the window from 2026-01-12 to 2026-01-19. Days are those of the
+// zone in which the service counts. A range is several consecutive windows.
 import type { ExtraQuery } from '../../checks/listing-scan.ts';
 import { formatStepMs, formatTime } from '../../checks/since.ts';
 import { parsePlace } from '../../config/profile/basic-fields.ts';

@@ -1,4 +1,7 @@
 // Scans a listing, and repeats the scan until it has seen every record.
+//
+// While pages are read, records are created and deleted, and numbered pages shift: a record may move from a page still to
+// come to one that was read. If the service states a total, the scan is complete when it has seen that many records.
 import { sinceValue, toEpochMs } from '../../checks/since.ts';
 import type { CheckpointRow } from '../../database/own-tables.ts';
 import { NO_SCAN, readCheckpoint, saveCheckpoint } from '../../database/state/checkpoints.ts';

@@ -1,4 +1,7 @@
 // Reads the rows of the copy, and shapes records of the service, as canonical text that can be compared.
+//
+// SQLite and Postgres return values in different forms, such as 1 and `t` for true. As canonical text a stored row equals
+// the row that the record gives now.
 import type { ResourceProfile } from '../../config/profile/profile.ts';
 import type { FieldSettings } from '../../config/profile/record-fields.ts';
 import type { ReadColumn, SnapshotReader, ViewQuery } from '../../database/snapshot-reader.ts';

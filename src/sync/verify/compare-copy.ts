@@ -1,4 +1,7 @@
 // Compares the copy with itself: rows with the stored bodies, and versions with each other.
+//
+// A row and its child rows must be what shaping the stored body of the record gives, so a cell that another program has
+// changed is found without a request to the service.
 import { sql } from 'kysely';
 import type { ResourceProfile } from '../../config/profile/profile.ts';
 import type { VersionRow } from '../../database/own-tables.ts';

@@ -1,4 +1,6 @@
 // `verify --repair`: reads differing records from the service again, and writes or deletes their rows.
+//
+// Rows are written whatever their stored hash says, because a damaged row with the right hash counts as unchanged in a sync.
 import { sql } from 'kysely';
 import { inParts } from '../../database/state/in-parts.ts';
 import { resolveRejects, restoreDeletes } from '../../database/state/stored-rows.ts';

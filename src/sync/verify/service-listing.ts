@@ -1,4 +1,8 @@
 // Reads the whole listing of a resource for `verify`, without writing and without a lease.
+//
+// The service may change while its listing is read: then records move between the pages, and one scan may miss some. So
+// the listing is read up to three times, and is complete by the rule of a run: its end is verified, or all scans together
+// have seen as many distinct records as the service states as its total.
 import { setImmediate as yieldToEvents } from 'node:timers/promises';
 import type { ReportWindows } from '../../config/profile/incremental.ts';
 import { asksForEnd } from '../../config/profile/resource.ts';
@@ -23,10 +27,9 @@ import { concludeScan, pagesOf } from '../scan/load-pages.ts';
 import { waitFor } from '../scan/scan-until-complete.ts';
 import type { Findings } from './report.ts';
 
-/** A listing that moves while it is read is scanned this many times. */
 const MAX_SCANS = 3;
-/** These reasons no longer count if the scans together have seen as many distinct records as the total says. */
-const SETTLED_BY_COUNT: ReadonlySet<IncompleteReason['code']> = new Set(['fewer', 'slipped', 'entered', 'unwatched']);
+/** These reasons count no longer if the scans together have seen as many distinct records as the total says. */
+const DISPROVED_BY_COUNT: ReadonlySet<IncompleteReason['code']> = new Set(['fewer', 'slipped', 'entered', 'unwatched']);
 
 /** What the scans of a listing have shown; `T` is what the caller keeps of a record. */
 export interface Listing<T> {
@@ -34,6 +37,7 @@ export interface Listing<T> {
   seen: Map<string, T>;
   /** The last total that the service stated. */
   total: number | null;
+  /** Why the listing may be incomplete. */
   doubts: readonly string[];
   /** True if it holds every record of the service, by the rule of a run. */
   isComplete: boolean;
@@ -41,70 +45,85 @@ export interface Listing<T> {
   showsExtraRows: boolean;
 }
 
-/**
- * Scans the whole listing, and again if it moved meanwhile. Completeness is judged as a run does: by the end of the scan,
- * and by the distinct records of all scans against the last total. `readPage` gets the records of a page that have a key
- * and the number of those that are rejected. Throws what scanning throws.
- */
-export async function readListing<T>(
-  context: RunContext,
-  readPage: (records: KeyedRecord[], rejected: number) => (readonly [key: string, T])[],
-): Promise<Listing<T>> {
-  const { profile, clock, owned, signal } = context;
+/** Called with the records of a page that have a key, and the number of rejected ones; returns what is kept of them. */
+type ReadPage<T> = (records: KeyedRecord[], rejected: number) => (readonly [key: string, T])[];
+
+/** Reads the whole listing, again if it moved meanwhile. Throws what scanning throws. */
+export async function readListing<T>(context: RunContext, readPage: ReadPage<T>): Promise<Listing<T>> {
+  const { profile, clock, signal } = context;
   const listing = { seen: new Map<string, T>(), total: null as number | null };
-  const isOneListing = profile.windows === null && profile.partitions === null;
   let former: ScanEnd | null = null;
   let formerEndedAt: number | null = null;
   for (let scans = 1; ; scans += 1) {
-    let withoutKey = 0;
-    // Nothing is listed if no window of a report is final: then nothing is missing either.
-    const scan = {
-      reasons: [] as IncompleteReason[],
-      isComplete: true,
-      showsExtraRows: true,
-      mayRepeat: false,
-      isCached: false,
-    };
-    let end: ScanEnd | null = null;
-    for await (const page of await pagesToVerify(context, former, formerEndedAt)) {
-      try {
-        const { records, forgotten } = dropForgotten(page.records, profile, owned.forgotten);
-        const { keyed, rejects, filteredOut } = keyRecords(records, profile);
-        for (const [key, record] of readPage(keyed, rejects.length)) listing.seen.set(key, record);
-        // Each of several listings has a total of its own.
-        if (isOneListing) listing.total = page.total ?? listing.total;
-        withoutKey += forgotten + rejects.length + filteredOut.length;
-        if (page.end !== null) {
-          end = page.end;
-          const { verdict } = concludeScan(context, page, end, { former });
-          const isComplete = verdict.isComplete && !verdict.needsCatchUp;
-          scan.reasons.push(...(isComplete ? verdict.incompleteReasons : end.incompleteReasons));
-          scan.isComplete &&= isComplete;
-          scan.showsExtraRows &&= isComplete && verdict.allowsDeletes;
-          scan.mayRepeat ||= verdict.mayRepeat || verdict.needsCatchUp;
-          scan.isCached ||= verdict.isCached;
-        }
-      } finally {
-        page.release();
-      }
-      signal.throwIfAborted();
-      await yieldToEvents();
-    }
-    if (end === null && profile.windows === null) throw new Error('a listing came to no end');
+    const scan: OneScan = await scanOnce(context, listing, readPage, former, formerEndedAt);
     const { total, seen } = listing;
-    const isCounted = total !== null && withoutKey === 0 && seen.size >= total;
-    const isSettled = scans > 1 && isCounted && scan.reasons.every(({ code }) => SETTLED_BY_COUNT.has(code));
-    const isComplete = scan.isComplete || isSettled;
-    const waitMs = waitFor(end === null ? 0 : end.cacheWaitMs, scan.isCached);
+    const isCounted = total !== null && scan.withoutKey === 0 && seen.size >= total;
+    const isDisproved = scans > 1 && isCounted && scan.doubts.every(({ code }) => DISPROVED_BY_COUNT.has(code));
+    const isComplete = scan.isComplete || isDisproved;
+    const waitMs = waitFor(scan.end === null ? 0 : scan.end.cacheWaitMs, scan.isCached);
     if (isComplete || !scan.mayRepeat || scans === MAX_SCANS || waitMs === null) {
-      const doubts = isComplete ? [] : scan.reasons.map(({ message }) => message);
+      const doubts = isComplete ? [] : scan.doubts.map(({ message }) => message);
       const showsExtraRows = isComplete && (scan.showsExtraRows || !scan.isComplete);
       return { ...listing, doubts, isComplete, showsExtraRows };
     }
-    former = profile.windows === null ? end : null;
+    former = profile.windows === null ? scan.end : null;
     formerEndedAt = clock.now();
     await clock.sleep(waitMs, signal);
   }
+}
+
+/** One scan of a listing, or of the listings of all partitions or final windows. */
+interface OneScan {
+  /** Null if there is nothing to scan: no window of a report is final. */
+  end: ScanEnd | null;
+  doubts: IncompleteReason[];
+  isComplete: boolean;
+  showsExtraRows: boolean;
+  mayRepeat: boolean;
+  isCached: boolean;
+  /** Records that are not compared by key. */
+  withoutKey: number;
+}
+
+async function scanOnce<T>(
+  context: RunContext,
+  listing: { seen: Map<string, T>; total: number | null },
+  readPage: ReadPage<T>,
+  former: ScanEnd | null,
+  formerEndedAt: number | null,
+): Promise<OneScan> {
+  const { profile, owned, signal } = context;
+  const isOneListing = profile.windows === null && profile.partitions === null;
+  const facts = { isComplete: true, showsExtraRows: true, mayRepeat: false, isCached: false };
+  const scan: OneScan = { ...facts, end: null, doubts: [], withoutKey: 0 };
+  for await (const page of await pagesToVerify(context, former, formerEndedAt)) {
+    try {
+      const { records, forgotten } = dropForgotten(page.records, profile, owned.forgotten);
+      const { keyed, rejects, filteredOut } = keyRecords(records, profile);
+      for (const [key, record] of readPage(keyed, rejects.length)) listing.seen.set(key, record);
+      // Each of several listings has a total of its own.
+      if (isOneListing) listing.total = page.total ?? listing.total;
+      scan.withoutKey += forgotten + rejects.length + filteredOut.length;
+      if (page.end !== null) addEnd(context, scan, page, page.end, former);
+    } finally {
+      page.release();
+    }
+    signal.throwIfAborted();
+    await yieldToEvents();
+  }
+  if (scan.end === null && profile.windows === null) throw new Error('a listing came to no end');
+  return scan;
+}
+
+function addEnd(context: RunContext, scan: OneScan, page: Page, end: ScanEnd, former: ScanEnd | null): void {
+  const { verdict } = concludeScan(context, page, end, { former });
+  const isComplete = verdict.isComplete && !verdict.needsCatchUp;
+  scan.end = end;
+  scan.doubts.push(...(isComplete ? verdict.incompleteReasons : end.incompleteReasons));
+  scan.isComplete &&= isComplete;
+  scan.showsExtraRows &&= isComplete && verdict.allowsDeletes;
+  scan.mayRepeat ||= verdict.mayRepeat || verdict.needsCatchUp;
+  scan.isCached ||= verdict.isCached;
 }
 
 /** Reads these records from the listing. `isComplete`: those that are not among them are not listed. */

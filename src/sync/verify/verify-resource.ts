@@ -1,4 +1,9 @@
 // `content-sync verify`: compares the copy of a resource with the service, record by record.
+//
+// 1. The listing of the service is read; of each record 48 bits of a hash are kept, because a listing may have millions.
+// 2. The copy is compared with itself in one snapshot (`compare-copy.ts`), and each live row with the hash of its record.
+// 3. Records that seem to differ are read from the listing again, because service and copy may have changed meanwhile.
+// A record that the service changed after the last sync is no difference: the next sync brings it.
 import { hasUncompared } from '../../config/profile/record-fields.ts';
 import type { Verdict, VerifyMode } from '../../database/own-tables.ts';
 import type { SnapshotReader } from '../../database/snapshot-reader.ts';
@@ -70,8 +75,8 @@ export async function verifyResource(
   const internal =
     mode === 'internal' ? await compareCopy(context).then(() => ({ listing: null, isComplete: true })) : null;
   const { listing, isComplete } = internal ?? (await compareWithListing(context));
-  const verdict: Verdict =
-    findings.count > 0 ? 'differs' : isComplete && findings.notJudged === 0 ? 'equal' : 'unproved';
+  let verdict: Verdict = isComplete && findings.notJudged === 0 ? 'equal' : 'unproved';
+  if (findings.count > 0) verdict = 'differs';
   const ended = clock.now();
   const { requests } = context.meter;
   const report: VerifyReport = {
@@ -126,7 +131,8 @@ function notCopied(resource: string): SyncError {
 /** At most this many records that seem to differ are read again: their bodies are in memory together. */
 const MAX_READ_AGAIN = 2_000;
 
-type SuspectKind = 'missing' | 'extra' | 'other';
+/** How a record seems to differ, before it is read again. */
+type SuspectedDifference = 'missing' | 'extra' | 'other';
 
 /**
  * Compares the whole listing of the service with the copy, record by record, and the copy with itself. Records that seem
@@ -135,6 +141,7 @@ type SuspectKind = 'missing' | 'extra' | 'other';
 async function compareWithListing(context: VerifyContext): Promise<{ listing: ListingReport; isComplete: boolean }> {
   const { profile, findings, clock } = context;
   const startedAt = timestampText(clock.now());
+  // The windows of a report that may still change are not compared.
   const open = profile.windows === null ? null : await readOpenWindows(context, profile.windows);
   if (open !== null && open.count > 0)
     findings.notCompared.add(`${open.count} windows, from ${open.from} on, that may still change`);
@@ -145,21 +152,25 @@ async function compareWithListing(context: VerifyContext): Promise<{ listing: Li
     return hashRecords(context, records);
   });
   findings.compared.records = seen.size;
-  const suspicions = new Map<string, SuspectKind>();
+
+  const suspected = new Map<string, SuspectedDifference>();
   await compareCopy(context, (key, content) => {
-    const expected = seen.get(key) ?? DELETED;
+    const listedContent = seen.get(key) ?? DELETED;
     seen.delete(key);
-    if (open?.keys.has(key) === true) return;
-    if (expected === DELETED && showsExtraRows) suspicions.set(key, 'extra');
-    else if (expected === DELETED) findings.notJudged += 1;
-    else if (expected !== REJECTED && (content === null || expected !== toBits(content))) suspicions.set(key, 'other');
+    if (open?.keys.has(key) === true || listedContent === REJECTED) return;
+    if (listedContent !== DELETED) {
+      if (content === null || listedContent !== toBits(content)) suspected.set(key, 'other');
+    } else if (showsExtraRows) suspected.set(key, 'extra');
+    else findings.notJudged += 1;
   });
-  for (const [key, content] of seen) if (content >= 0) suspicions.set(key, 'missing');
+  // What is left in `seen` has no live row.
+  for (const [key, content] of seen) if (content >= 0) suspected.set(key, 'missing');
   // The comparison of the copy with itself has reported these.
-  for (const [key, kind] of findings.byRecord) if (kind === 'cells' || kind === 'hash') suspicions.delete(key);
-  const checked = [...suspicions].slice(0, MAX_READ_AGAIN);
+  for (const [key, kind] of findings.byRecord) if (kind === 'cells' || kind === 'hash') suspected.delete(key);
+
+  const checked = [...suspected].slice(0, MAX_READ_AGAIN);
   if (checked.length > 0) await confirmDifferences(context, checked, startedAt);
-  for (const [id, kind] of [...suspicions].slice(MAX_READ_AGAIN)) {
+  for (const [id, kind] of [...suspected].slice(MAX_READ_AGAIN)) {
     if (recent.has(id)) findings.addChanged(id);
     else findings.add({ kind, id, detail: 'not read again: there are too many' });
   }
@@ -194,18 +205,18 @@ function hashRecords(
 /** Reads these records from the listing again, and reports those that still differ from the copy as it is now. */
 async function confirmDifferences(
   context: VerifyContext,
-  suspicions: readonly (readonly [key: string, SuspectKind])[],
+  suspected: readonly (readonly [key: string, SuspectedDifference])[],
   startedAt: string,
 ): Promise<void> {
   const { findings, warehouse, shape, profile } = context;
-  const keys = suspicions.map(([key]) => key);
+  const keys = suspected.map(([key]) => key);
   const { records, isComplete } = await readFromListing(context, new Set(keys));
   const [table] = shape.tables;
   const columns = updatedColumns(table?.columns ?? [], profile);
   const stored = table === undefined ? new Map<string, StoredRow>() : await warehouse.rows.stored(table, keys, columns);
   const snapshot = await warehouse.snapshot();
   try {
-    for (const [key, suspicion] of suspicions) {
+    for (const [key, kind] of suspected) {
       const row = stored.get(key);
       const record = records.get(key);
       if (record !== undefined) {
@@ -214,9 +225,9 @@ async function confirmDifferences(
         if (difference === 'rejected') findings.setAside += 1;
         else if (isChangedSince(context, record, row)) findings.addChanged(key);
         else findings.add(difference);
-      } else if (suspicion !== 'extra') {
+      } else if (kind !== 'extra') {
         if (isComplete) findings.addChanged(key);
-        else findings.add({ kind: suspicion, id: key, detail: 'as it was listed' });
+        else findings.add({ kind, id: key, detail: 'as it was listed' });
       }
       // Otherwise another process has deleted or written the row since the listing was read.
       else if (row !== undefined && row.deletedAt === null) {
