@@ -266,15 +266,19 @@ async function probeLastPage(
   };
   const next = cursorIn(response);
   if (next === undefined) {
-    if (fieldAt(response.json ?? null, path) !== undefined) return;
+    const sent = fieldAt(response.json ?? null, path);
+    if (END_CURSOR.test(String(sent))) {
+      return findings.proved(
+        ['page', 'end', 'cursor'],
+        [sent],
+        `on the page that holds all, ${path} is ${String(sent)}`,
+      );
+    }
+    if (sent !== undefined) return;
     const evidence = `${describeResponse(response)}, the last page has no ${path}`;
     return findings.proved(['page', 'absent_is_end'], true, evidence);
   }
   if (typeof param !== 'string' || listing.isWhole === false) return;
-  if (END_CURSOR.test(next)) {
-    findings.proved(['page', 'end', 'cursor'], [next], `on the page that holds all, ${path} is ${next}`);
-    return;
-  }
   let evidence = `on the page that holds all, ${path} is the one that was sent`;
   if (next !== starter[param]) {
     const after = await requestPage(listing, { ...firstPage, [param]: next });
@@ -376,7 +380,8 @@ function* possibleSteps(
   const last = records.at(-1);
   // A key is tried only where there may be more: the service says so, or takes the size of a page.
   if (id === '' || last === undefined || !(saysMore || sizeParam !== null)) return;
-  const key = recordKeyText(last, id).replaceAll('"', '');
+  const value = fieldAt(last, id);
+  const key = typeof value === 'string' ? value : JSON.stringify(value);
   const { recordsPath: path } = listing;
   const lastKey = `${path.includes('[*]') ? path.replace('[*]', '[-1]') : `${path}[-1]`}.${id}`;
   const byKey = isSorted(listing) ? { style: 'keyset', cursor_field: id } : { style: 'cursor', next_cursor: lastKey };
