@@ -37,8 +37,6 @@ interface RowQueryDialect {
   isAmong: (text: RawBuilder<unknown>, texts: readonly string[]) => RawBuilder<unknown>;
   /** True for a text (or JSON) that does not begin with a digit, as times do. */
   isUntimed: (text: RawBuilder<unknown>) => RawBuilder<unknown>;
-  /** The text with a collation by bytes. */
-  byBytes: (text: RawBuilder<unknown>) => RawBuilder<unknown>;
 }
 
 /** The state of a stored row. */
@@ -54,24 +52,6 @@ export interface StoredRow {
 
 /** Two days or times as texts, the earlier one first. */
 type TimeSpan = readonly [first: string, last: string];
-
-/** A column that holds keys of the records of another table. */
-export interface References {
-  table: string;
-  column: string;
-  /** False for a child table, in which deleted records have no rows. */
-  isMarked: boolean;
-  /** The resource's own table and its key. */
-  target: { table: string; key: string };
-}
-
-/** References of live rows, and those among them whose record is missing or deleted. */
-interface Dangling {
-  references: number;
-  dangling: number;
-  /** One of their values; null if there are none. */
-  example: string | null;
-}
 
 /** Queries on the rows of copied tables. */
 export class RowQueries {
@@ -220,21 +200,6 @@ export class RowQueries {
     if (!(await this.#exists(table))) return 0;
     return this.#readCount(sql`SELECT count(*) AS n FROM ${this.named(table)} WHERE "_deleted_at" IS NOT NULL
       AND "_synced_at" >= ${this.#dialect.timestamp(since)}`);
-  }
-
-  /** Counts the references without a live record. Keys are texts, whatever the type of the references is. */
-  async dangling({ table, column, isMarked, target }: References): Promise<Dangling> {
-    const { byBytes } = this.#dialect;
-    const [value, key] = [sql`CAST(f.${sql.id(column)} AS TEXT)`, sql`t.${sql.id(target.key)}`];
-    const isLive = isMarked ? sql`AND f."_deleted_at" IS NULL` : sql``;
-    const { rows } = await sql<{ n: number; dangling: number; example: string | null }>`
-      SELECT count(*) AS n, count(CASE WHEN ${key} IS NULL THEN 1 END) AS dangling,
-        min(CASE WHEN ${key} IS NULL THEN ${value} END) AS example
-      FROM ${this.named(table)} AS f LEFT JOIN ${this.named(target.table)} AS t
-        ON ${byBytes(key)} = ${byBytes(value)} AND t."_deleted_at" IS NULL
-      WHERE f.${sql.id(column)} IS NOT NULL ${isLive}`.execute(this.#own);
-    const { n = 0, dangling = 0, example = null } = rows[0] ?? {};
-    return { references: n, dangling, example };
   }
 
   async #readCount(query: RawBuilder<unknown>): Promise<number> {

@@ -4,11 +4,9 @@ import type { JsonObject, JsonValue } from '../model/json.ts';
 import { timeZone } from '../model/time-zone.ts';
 import { isLocalTime, parseInstant } from '../rows/columns/cells.ts';
 import { fieldAt } from '../rows/records/as-record.ts';
-import { describeResponse, isRefusal, type ProbeResponse } from './probe-client.ts';
-import { type ProbedListing, requestPage } from './probed-listing.ts';
+import type { ProbedListing } from './probed-listing.ts';
 import { valuesIn } from './record-lists.ts';
-import { countsIn } from './response-signs.ts';
-import { ACTOR, CREATED, DELETED, DELETED_STATES, STATUS, UPDATED, VIEWS, ZONES } from './vocabulary.ts';
+import { ACTOR, CREATED, DELETED, DELETED_STATES, STATUS, UPDATED, ZONES } from './vocabulary.ts';
 
 /** The clocks of a service's machines may differ by this much. */
 const SKEW_MS = 60_000;
@@ -173,37 +171,17 @@ export function probeDeleted({ records, findings }: ProbedListing): void {
   if (set !== undefined) {
     return findings.proved(['deleted', 'field'], set.path, `set in ${set.count} of ${records.length} listed records`);
   }
-  for (const path of paths.filter((each) => STATUS.test(each))) {
-    const states = new Set(valuesAt(records, path));
-    const deleted = DELETED_STATES.filter((state) => states.has(state));
-    if (deleted.length === 0) continue;
-    const evidence = `listed records have ${deleted.join(', ')} there`;
-    findings.proved(['deleted', 'field'], path, evidence);
-    return findings.proved(['deleted', 'in'], deleted, evidence);
-  }
   const [unset] = marks;
-  if (unset === undefined) return;
-  findings.proved(['deleted', 'field'], unset.path, `named so, and set in none of ${records.length} listed records`);
-}
-
-/** Whether the listing has more records than it shows by default, by its total. */
-export async function probeView(listing: ProbedListing): Promise<void> {
-  const { conventions, client, recordsPath } = listing;
-  const totalIn = (response: ProbeResponse): number =>
-    Math.max(...countsIn(response, recordsPath).totals.map(({ value }) => value));
-  const total = totalIn(listing.first);
-  if (total === -Infinity || client.form.scheme['type'] === 'none' || conventions.view === 'none') return;
-  for (const view of conventions.view === null ? VIEWS : [conventions.view]) {
-    if (Object.keys(view).some((name) => Object.hasOwn(listing.query, name))) continue;
-    const { response, records } = await requestPage(listing, view);
-    if (isRefusal(response)) break;
-    const wider = totalIn(response);
-    if (records === null || wider <= total) continue;
-    conventions.view = view;
-    const query = { ...listing.query, ...view };
-    Object.assign(listing, { query, first: response, records, total: wider });
-    listing.findings.proved(['query'], query, `${describeResponse(response)}, ${wider} records instead of ${total}`);
-    return;
+  if (unset !== undefined) {
+    const evidence = `named so, and set in none of ${records.length} listed records`;
+    return findings.proved(['deleted', 'field'], unset.path, evidence);
   }
-  conventions.view ??= 'none';
+  const path = paths.find(
+    (each) => STATUS.test(each) && valuesAt(records, each).every((state) => typeof state === 'string'),
+  );
+  if (path === undefined) return;
+  const seen = DELETED_STATES.filter((state) => valuesAt(records, path).includes(state));
+  const evidence = `${seen.length === 0 ? 'no' : 'some'} listed records are ${DELETED_STATES.join(' or ')} there`;
+  findings.proved(['deleted', 'field'], path, evidence);
+  findings.proved(['deleted', 'in'], DELETED_STATES, evidence);
 }

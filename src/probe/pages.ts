@@ -25,6 +25,9 @@ const MAX_SINGLE = 5;
 /** Numbers that may count the records of a page. */
 const PAGE_COUNT = /(?:^|[._])(?:count|size|results?|length)"?$/i;
 
+/** Cursors with which services say that no page follows. */
+const END_CURSOR = /^(?:-1|0|end|none|last)$/i;
+
 type PageFields = Readonly<Record<string, unknown>>;
 
 /** The parameter that takes a page size, and the largest page that was seen. */
@@ -103,7 +106,7 @@ async function reportOnlyPage(listing: ProbedListing, size: PageSize | null): Pr
   const shown = size?.sizeEvidence ?? `${describeResponse(first)}, ${count} records, and no parameter makes it fewer`;
   const evidence = `${shown}; no parameter leads to a second page`;
   const isCut = saysMore || (total !== null && total > count);
-  const whole = isCut ? null : await showWhole(listing);
+  const whole = isCut ? null : await showWhole(listing, size);
   if (whole !== null) {
     // A service that cuts the listing, and has no second page, is requested for one large page.
     if (size !== null) {
@@ -122,12 +125,14 @@ async function reportOnlyPage(listing: ProbedListing, size: PageSize | null): Pr
 }
 
 /** What shows that a listing without pages has no more records; null if nothing does. */
-async function showWhole(listing: ProbedListing): Promise<string | null> {
+async function showWhole(listing: ProbedListing, size: PageSize | null): Promise<string | null> {
   const { records, total, id, conventions, first, recordsPath } = listing;
   const count = records.length;
   const { totals, stated } = countsIn(first, recordsPath);
   const isPageCount = totals.length === stated.length && totals.every(({ path }) => PAGE_COUNT.test(path));
   if (total === count && !isPageCount) return 'the total says as many';
+  // A parameter that takes a size, and gets no more than none does, may have met the service's maximum.
+  if (size !== null && (recordsIn(first, recordsPath)?.length ?? 0) >= count) return null;
   if (!USUAL_SIZES.has(count)) return 'no service cuts a page there';
   if (conventions.largestWhole > count) return 'another listing without pages has more';
   const numbers = records.map((record) => fieldAt(record, id)).filter((value) => typeof value === 'number');
@@ -239,7 +244,9 @@ async function probePastEnd(
     const mark = texts.find(({ path }) => /(?:code|type|name|error)$/i.test(path)) ?? texts[0];
     if (mark !== undefined) findings.proved(['page', 'end', 'body'], mark, evidence);
   } else if (response.status >= 500) findings.proved(['page', 'end', 'short_page'], true, evidence);
-  else if (records !== null && records.length > 0) {
+  else if (records === null && response.status < 300) {
+    findings.proved(['empty'], [response.status === 204 ? 204 : response.json === null ? null : 'absent'], evidence);
+  } else if (records !== null && records.length > 0) {
     findings.proved(['page', 'end', 'repeated_page'], true, `${evidence}, ${records.length} records`);
   }
 }
@@ -259,7 +266,15 @@ async function probeLastPage(
   };
   const next = cursorIn(response);
   if (next === undefined) {
-    if (fieldAt(response.json ?? null, path) !== undefined) return;
+    const sent = fieldAt(response.json ?? null, path);
+    if (END_CURSOR.test(String(sent))) {
+      return findings.proved(
+        ['page', 'end', 'cursor'],
+        [sent],
+        `on the page that holds all, ${path} is ${String(sent)}`,
+      );
+    }
+    if (sent !== undefined) return;
     const evidence = `${describeResponse(response)}, the last page has no ${path}`;
     return findings.proved(['page', 'absent_is_end'], true, evidence);
   }
@@ -363,16 +378,19 @@ function* possibleSteps(
     return { page: { style: 'page', page_param: name }, query: { [name]: '2' } };
   });
   const last = records.at(-1);
-  // A key is tried only where the service says that more follows, or where one request tries all.
-  const isCheap = sizeParam !== null && conventions.unknown === 'ignored';
-  if (id === '' || last === undefined || !(saysMore || isCheap)) return;
-  const key = recordKeyText(last, id).replaceAll('"', '');
+  // A key is tried only where there may be more: the service says so, or takes the size of a page.
+  if (id === '' || last === undefined || !(saysMore || sizeParam !== null)) return;
+  const value = fieldAt(last, id);
+  const key = typeof value === 'string' ? value : JSON.stringify(value);
   const { recordsPath: path } = listing;
   const lastKey = `${path.includes('[*]') ? path.replace('[*]', '[-1]') : `${path}[-1]`}.${id}`;
   const byKey = isSorted(listing) ? { style: 'keyset', cursor_field: id } : { style: 'cursor', next_cursor: lastKey };
-  yield usualFirst(KEY_PARAMS).map((name): Step => {
-    return { page: { ...byKey, cursor_param: name, ...more }, query: { [name]: key } };
-  });
+  const isSlow = !saysMore && conventions.unknown !== 'ignored';
+  yield usualFirst(KEY_PARAMS)
+    .slice(0, isSlow ? MAX_SINGLE : undefined)
+    .map((name): Step => {
+      return { page: { ...byKey, cursor_param: name, ...more }, query: { [name]: key } };
+    });
 }
 
 /** True if the ids of the listing rise, as pages after a key expect. */

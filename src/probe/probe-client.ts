@@ -128,14 +128,15 @@ export class ProbeClient implements AsyncDisposable {
   readonly #exchange: SendRequest;
   readonly #limiter: RateLimiter;
   readonly #responses = new Map<string, Promise<ProbeResponse>>();
-  #reserved = 0;
-  #maxRequests: number;
   #lastProblem = '';
   readonly statuses = new Set<number>();
   /** What the last refusal of a credential says. */
   lastChallenge = '';
   /** Requests sent, redirects and repetitions included. */
   spent = 0;
+  maxRequests: number;
+  /** Requests that are kept for later: if no others remain, `RequestsSpent` is thrown. */
+  reserved = 0;
   form: CredentialForm = NO_CREDENTIAL;
 
   constructor(options: ProbeClientOptions) {
@@ -144,7 +145,7 @@ export class ProbeClient implements AsyncDisposable {
     const http = { ...defaults.http, timeout: 30_000, headers_timeout: 20_000 };
     const dialect = rateDialectSchema.parse('auto');
     this.#options = options;
-    this.#maxRequests = options.maxRequests;
+    this.maxRequests = options.maxRequests;
     this.#agent = createAgent(http, network);
     this.#exchange = createExchange(this.#agent, http, clock);
     this.#limiter = createRateLimiter({ clock, dialect, share: 0.9, concurrency: 1, maxWaitMs: MAX_WAIT_MS });
@@ -156,21 +157,12 @@ export class ProbeClient implements AsyncDisposable {
   }
 
   get remaining(): number {
-    return Math.max(0, this.#maxRequests - this.spent - this.#reserved);
+    return Math.max(0, this.maxRequests - this.spent - this.reserved);
   }
 
   /** Further requests are allowed, unless the user has set their number. */
   allowMore(requests: number): void {
-    if (!this.#options.isFixed) this.#maxRequests += requests;
-  }
-
-  get maxRequests(): number {
-    return this.#maxRequests;
-  }
-
-  /** Keeps requests for later: if no others remain, `RequestsSpent` is thrown. */
-  reserve(requests: number): void {
-    this.#reserved = requests;
+    if (!this.#options.isFixed) this.maxRequests += requests;
   }
 
   /** True if the service has responded with nothing but 401 and 403. */

@@ -4,8 +4,8 @@ import type { Clock } from '../model/clock.ts';
 import { ConfigError, SyncError } from '../model/errors.ts';
 import type { JsonValue } from '../model/json.ts';
 import { holdsSecret, scrub } from '../observe/scrub.ts';
-import { type Credential, type CredentialForm, namedHeaders, parseForm } from './credential-forms.ts';
-import { probeDeleted, probeTimes, probeView } from './fields.ts';
+import { type Credential, namedHeaders, parseForm } from './credential-forms.ts';
+import { probeDeleted, probeTimes } from './fields.ts';
 import { probeFilter } from './filter.ts';
 import { probeId, probeItem } from './item.ts';
 import { findListings } from './listings.ts';
@@ -69,26 +69,12 @@ export interface ProbeResult extends FittedProfile {
   resources: readonly ListingSummary[];
 }
 
-/** An experiment with one listing, and the field that stays a guess if no request is left for it. */
-interface Experiment {
-  run: (listing: ProbedListing, ids: readonly string[]) => Promise<void>;
-  field: string | null;
-  /** The safest reading. */
-  fallback: (listing: ProbedListing) => unknown;
-}
-
-/** In their order: each builds on the findings of those before. */
-const EXPERIMENTS: readonly Experiment[] = [
-  { run: probeView, field: null, fallback: () => null },
-  {
-    run: probePages,
-    field: 'page',
-    fallback: ({ conventions: { page } }) =>
-      typeof page?.fields['size_param'] === 'string' ? { ...page.fields, size: page.size } : { style: 'single' },
-  },
-  { run: probeTimes, field: 'updated', fallback: () => null },
-  { run: probeItem, field: 'item', fallback: () => null },
-  { run: probeFilter, field: 'incremental', fallback: () => null },
+/** In their order, because each builds on the findings of those before: the field, and what finds it out. */
+const EXPERIMENTS: readonly [string, (listing: ProbedListing, ids: readonly string[]) => Promise<void>][] = [
+  ['page', probePages],
+  ['updated', probeTimes],
+  ['item', probeItem],
+  ['incremental', probeFilter],
 ];
 
 /** Requests for the service, and for each listing; while no listing is found, some of those of the first one are used. */
@@ -113,7 +99,7 @@ export async function probeService(options: ProbeOptions): Promise<ProbeResult> 
   const common = { network, baseUrl, credential, clock, secrets, signal, isFixed: options.maxRequests !== undefined };
   await using client = new ProbeClient({ ...common, maxRequests, onRequest });
   try {
-    const nothing = { unknown: null, page: null, filter: null, item: null, gone: null, view: null };
+    const nothing = { unknown: null, page: null, filter: null, item: null, gone: null };
     const seen = { parameters: new Set<string>(), credentialText: '', updated: [], isUnsized: false, largestWhole: 0 };
     const context: ProbeContext = { client, clock, conventions: { ...nothing, ...seen }, notes: [] };
     const findings = newFindings();
@@ -133,14 +119,10 @@ export async function probeService(options: ProbeOptions): Promise<ProbeResult> 
       about = listing.name;
       // What one listing leaves, the next ones may use, and the first needs most.
       const others = listings.length - at - 1;
-      client.reserve(Math.floor((others * each) / 3));
+      client.reserved = Math.floor((others * each) / 3);
       await probeListing(listing);
     }
-    return toResult(options, findings.all, listings, {
-      requests: client.spent,
-      notes: context.notes,
-      form: client.form,
-    });
+    return toResult(options, [...findings.all, ...listings.flatMap((each) => each.findings.all)], context, listings);
   } catch (error) {
     if (error instanceof RequestsSpent) throw nothingFound(`${maxRequests} requests were not enough to find a listing`);
     throw error;
@@ -150,12 +132,15 @@ export async function probeService(options: ProbeOptions): Promise<ProbeResult> 
 /** Finds out all that a profile says of one listing, as far as requests are left. */
 async function probeListing(listing: ProbedListing): Promise<void> {
   const ids = probeId(listing);
-  for (const { run, field, fallback } of EXPERIMENTS) {
+  for (const [field, run] of EXPERIMENTS) {
     try {
       await run(listing, ids);
     } catch (error) {
       if (!(error instanceof RequestsSpent)) throw error;
-      if (field !== null) listing.findings.guessed([field], fallback(listing), 'no request was left to try it');
+      const { page } = listing.conventions;
+      const isSized = typeof page?.fields['size_param'] === 'string';
+      const likeBefore = isSized ? { ...page?.fields, size: page?.size } : { style: 'single' };
+      listing.findings.guessed([field], field === 'page' ? likeBefore : null, 'no request was left to try it');
     }
   }
   probeDeleted(listing);
@@ -163,23 +148,22 @@ async function probeListing(listing: ProbedListing): Promise<void> {
 
 function toResult(
   { baseUrl, secrets }: ProbeOptions,
-  common: readonly Finding[],
+  found: readonly Finding[],
+  { client, notes }: ProbeContext,
   listings: readonly ProbedListing[],
-  { form, ...spent }: { requests: number; notes: readonly string[]; form: CredentialForm },
 ): ProbeResult {
   const long = secrets.filter((secret) => secret.length >= 8);
-  const findings = [...common, ...listings.flatMap((listing) => listing.findings.all)]
+  const findings = found
     // A service may put the credential into its links and its refusals.
     .filter(({ value }) => !holdsSecret(JSON.stringify(value ?? null), long))
     .map((finding): Finding => Object.assign(finding, { evidence: scrub(finding.evidence, secrets) }));
   const fitted = profileFrom(findings);
-  const { scheme, settings } = form;
+  const { scheme, settings } = client.form;
   return {
     ...fitted,
+    ...{ scheme, settings, notes },
     baseUrl: baseUrl.href.replace(/\/$/, ''),
-    scheme,
-    settings,
-    ...spent,
+    requests: client.spent,
     isProved: fitted.lost.length === 0 && fitted.findings.every(({ proved }) => proved),
     resources: listings.map(toSummary),
   };

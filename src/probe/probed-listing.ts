@@ -32,8 +32,6 @@ export interface Conventions {
   item: { suffix: string; id: string; record: string } | null;
   /** The status for a record that does not exist. */
   gone: number | null;
-  /** Parameters that list unpublished records too; null while nothing was tried. */
-  view: QueryParams | 'none' | null;
 }
 
 export interface ProbeContext {

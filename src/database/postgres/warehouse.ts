@@ -98,7 +98,6 @@ function rowsIn(own: Kysely<OwnTables>, schema: string): RowQueries {
     timestampText: (cell) => sql`${cell} AT TIME ZONE 'UTC'`,
     isAmong: (text, texts) => sql`${text} = ANY(${texts})`,
     isUntimed: (text) => sql`coalesce(ltrim(${text}::text, '"'), '') !~ '^[0-9]'`,
-    byBytes: (text) => sql`${text} COLLATE "C"`,
   });
 }
 

@@ -86,7 +86,6 @@ export function rowsIn(own: Kysely<OwnTables>): RowQueries {
     timestampText: (cell) => cell,
     isAmong: (text, texts) => sql`${text} IN (SELECT value FROM json_each(${JSON.stringify(texts)}))`,
     isUntimed: (text) => sql`coalesce(ltrim(${text}, '"'), '') NOT GLOB '[0-9]*'`,
-    byBytes: (text) => text,
   });
 }
 

@@ -299,7 +299,7 @@ function outsideHint(
 export interface TotalDifference {
   field: string;
   /** Null if the response states none. */
-  reported: number | null;
+  told: number | null;
   counted: number;
 }
 
@@ -322,17 +322,17 @@ export function compareTotals(
 ): TotalDifference[] {
   return Object.entries(totals).flatMap(([field, path]) => {
     const stated = fieldAt(body, path) ?? null;
-    const reported = toNumber(stated);
+    const told = toNumber(stated);
     const counted = records.reduce((sum, { value }) => sum + (toNumber(fieldAt(value, field)) ?? 0), 0);
     const isEmpty = stated === null && records.length === 0;
-    const isSame = reported !== null && Math.abs(reported - counted) <= TOLERANCE * Math.max(1, Math.abs(reported));
-    return isSame || isEmpty ? [] : [{ field, reported, counted }];
+    const isSame = told !== null && Math.abs(told - counted) <= TOLERANCE * Math.max(1, Math.abs(told));
+    return isSame || isEmpty ? [] : [{ field, told, counted }];
   });
 }
 
 /** True if more is stated than listed: some services cap the rows of a query without saying so. */
 export function isShort(differs: readonly TotalDifference[]): boolean {
-  return differs.some(({ reported, counted }) => reported !== null && Math.abs(reported) > Math.abs(counted));
+  return differs.some(({ told, counted }) => told !== null && Math.abs(told) > Math.abs(counted));
 }
 
 /** Many services write numbers as texts. */
