@@ -7,7 +7,7 @@ import { tombstoneOf, updatedTime } from '../rows/columns/updated-time.ts';
 import { comparedPart } from '../rows/mask-fields.ts';
 import {
   differenceText,
-  isOfValues,
+  differOnlyInValues,
   type RecordDifference,
   recordDifferences,
 } from '../rows/records/record-difference.ts';
@@ -64,7 +64,7 @@ export async function compareWithItem(
   const isSteady = judge(listed, again).is === 'same' && (alone === null || judge(alone, second).is === 'same');
   const times = [again, second].map((record) => updatedTime(record, profile)?.at ?? null);
   const isOfTwoTimes = times[0] !== times[1] && !times.includes(null);
-  const isMoving = isOfTwoTimes || (isOfValues(judged.differences) && !isSteady);
+  const isMoving = isOfTwoTimes || (differOnlyInValues(judged.differences) && !isSteady);
   return isMoving ? { is: 'moving' } : judged;
 }
 

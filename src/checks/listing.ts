@@ -14,7 +14,7 @@ import { recordsOf } from '../pagination/requests/read-page.ts';
 import { keysOfText } from '../rows/columns/column-name.ts';
 import { updatedPaths, updatedTime } from '../rows/columns/updated-time.ts';
 import { parseJson } from '../rows/json/parse-json.ts';
-import { isObject, unwrapped } from '../rows/records/as-record.ts';
+import { isObject, unwrapRecord } from '../rows/records/as-record.ts';
 import { recordKey } from '../rows/records/record-key.ts';
 import { type CallerView, type CallerViews, isRequestRefused } from './credential.ts';
 import {
@@ -201,7 +201,7 @@ export function describedFields(
   if (records.length === 0) return [];
   // As columns and masks know it, before anything was hidden.
   const values = records.map(({ value, asSent }) =>
-    asSent === undefined ? value : unwrapped(parseJson(asSent.toString()), unwrap),
+    asSent === undefined ? value : unwrapRecord(parseJson(asSent.toString()), unwrap),
   );
   const missing = Object.entries(fields).filter(([path]) => !values.some((value) => hasPath(value, keysOfText(path))));
   const named = missing.map(([path, { hash, exclude }]) => {

@@ -2,15 +2,27 @@
 import path from 'node:path';
 import type { Command } from 'commander';
 import type { SourceSettings } from '../config/settings.ts';
-import type { RestoreReport } from '../database/database.ts';
+import type { RestoredParts, RestoreReport } from '../database/database.ts';
 import { databaseAt, openWarehouseToRead, sharedDatabase } from '../database/databases.ts';
-import { resourcesWithOpenErasures } from '../database/state/forgotten.ts';
+import type { ForgottenRow } from '../database/own-tables.ts';
+import { readTables } from '../database/state/catalog.ts';
+import {
+  checkPrivacyKey,
+  forgottenFingerprint,
+  rememberForgotten,
+  requestErasure,
+  resourcesWithOpenErasures,
+} from '../database/state/forgotten.ts';
 import { refuseWhileOwned } from '../database/state/leases.ts';
 import { ConfigError, SyncError } from '../model/errors.ts';
+import { timestampText } from '../model/timestamp-text.ts';
 import { countOf, formatBytes } from '../observe/figures.ts';
+import { idsInDeliveries } from '../server/inbox/forget-deliveries.ts';
+import { knownIds } from '../sync/forget/traces.ts';
 import { type CliContext, EXIT_CODES, type ExitCode, printReport } from './command/context.ts';
 import {
   type ChosenSource,
+  findServe,
   forEachSource,
   readSettings,
   sourceCommand,
@@ -18,8 +30,7 @@ import {
   whileOpen,
   withApp,
 } from './command/sources.ts';
-import { findServe } from './command/watch-run.ts';
-import { carryForgotten, eraseAgain } from './forget-again.ts';
+import { eraseCompletely, eventRules } from './erase-records.ts';
 
 const FILE = 'File of the backup; {source} stands for the name of the source';
 
@@ -74,7 +85,7 @@ export function restoreCommand(context: CliContext): Command {
           ...forgottenLines(source, report),
         ];
         printReport(context, { source: source.name, file: from, taken_at, deliveries, forgotten }, lines.join('\n'));
-        return finishErasing(context, chosen);
+        return eraseAgain(context, chosen);
       });
     });
 }
@@ -107,15 +118,21 @@ function forgottenLines({ privacy_key }: SourceSettings, { takenAt, forgotten }:
 }
 
 /** Erases again what was erased since the backup, or requested to be erased when it was taken. */
-async function finishErasing(context: CliContext, { source, log }: ChosenSource): Promise<ExitCode> {
-  if ((await stillToErase(context, source)).length === 0) return EXIT_CODES.ok;
-  const left = await withApp(context, { source, log }, (app) => eraseAgain(context, app));
-  for (const resource of left) {
-    context.stderr.write(
-      `content-sync: ${resource}: run content-sync forget ${resource}: records that were erased before are not erased completely\n`,
-    );
-  }
-  return left.length === 0 ? EXIT_CODES.ok : EXIT_CODES.partial;
+async function eraseAgain(context: CliContext, { source, log }: ChosenSource): Promise<ExitCode> {
+  const resources = await stillToErase(context, source);
+  if (resources.length === 0) return EXIT_CODES.ok;
+  return withApp(context, { source, log }, async (app) => {
+    let code: ExitCode = EXIT_CODES.ok;
+    for (const resource of resources) {
+      if (!Object.hasOwn(app.source.profile.resources, resource)) continue;
+      if ((await eraseCompletely(context, app, resource)).remains === null) continue;
+      code = EXIT_CODES.partial;
+      context.stderr.write(
+        `content-sync: ${resource}: run content-sync forget ${resource}: records that were erased before are not erased completely\n`,
+      );
+    }
+    return code;
+  });
 }
 
 function laterText(deliveries: number | null): string {
@@ -145,7 +162,7 @@ async function forEachFile(
 async function refuseInUse(context: CliContext, chosen: ChosenSource): Promise<void> {
   const { warehouse, name } = chosen.source;
   if (sharedDatabase(warehouse) !== null) return;
-  if ((await findServe(context, chosen)) !== null) {
+  if ((await findServe(chosen)) !== null) {
     throw new SyncError('warehouse_in_use', `a running serve keeps ${name}`, {
       recovery: 'stop',
       hint: 'stop it, then run the same command again',
@@ -154,4 +171,46 @@ async function refuseInUse(context: CliContext, chosen: ChosenSource): Promise<v
   const reader = await openWarehouseToRead(warehouse, context.clock).catch(() => null);
   // A missing or unreadable warehouse may be the reason for the restore.
   if (reader !== null) await whileOpen(reader, ({ own }) => refuseWhileOwned(own, context.clock.now()));
+}
+
+/**
+ * Copies the erased records of a replaced warehouse to the restored one, and requests those that it contains to be
+ * erased again. Returns how many these are. Throws `ConfigError('privacy_key')` if the settings cannot recognize them.
+ */
+async function carryForgotten(
+  { clock, version }: CliContext,
+  source: SourceSettings,
+  restored: RestoredParts,
+  forgotten: readonly ForgottenRow[],
+): Promise<number> {
+  const { warehouse } = restored;
+  const { name, privacy_key: key } = source;
+  await warehouse.apply(rememberForgotten(warehouse.own, forgotten));
+  await checkPrivacyKey(warehouse.own, { source: name, key });
+  if (key === undefined) return 0;
+  const at = timestampText(clock.now());
+  let found = 0;
+  for (const [resource, rows] of Map.groupBy(forgotten, (row) => row.resource)) {
+    const fingerprints = new Set(rows.map(({ fingerprint }) => fingerprint));
+    const ids = new Set<string>();
+    for await (const id of storedIds(source, restored, resource)) {
+      if (fingerprints.has(forgottenFingerprint(key, name, resource, id))) ids.add(id);
+    }
+    found += ids.size;
+    const request = { resource, ids: [...ids], version, at };
+    if (ids.size > 0) await warehouse.apply(requestErasure(warehouse.own, { source: name, key }, request));
+  }
+  return found;
+}
+
+/** The ids of a resource's records in a restored warehouse and its inbox. */
+async function* storedIds(
+  source: SourceSettings,
+  { warehouse, inbox }: RestoredParts,
+  resource: string,
+): AsyncIterable<string> {
+  const profile = source.profile.resources[resource];
+  if (profile === undefined) return;
+  yield* knownIds({ warehouse, resource, shape: await readTables(warehouse, resource), profile });
+  if (inbox !== null) yield* idsInDeliveries(inbox, eventRules(source), resource);
 }

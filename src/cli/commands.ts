@@ -1,10 +1,16 @@
+// All commands of the CLI, their help texts, and `runCli`, which runs one command line.
 import { Command, CommanderError } from 'commander';
 import { withEnvFile } from '../config/env-file.ts';
 import { toTypableCommands } from '../observe/started-as.ts';
 import { systemClock } from '../observe/system-clock.ts';
-import { type CliContext, EXIT_CODES, type ExitCode, exitCodeOfError, FIRST_STEPS, printError } from './command/context.ts';
-
-// All commands of the CLI, their help texts, and `runCli`, which runs one command line.
+import {
+  type CliContext,
+  EXIT_CODES,
+  type ExitCode,
+  exitCodeOfError,
+  FIRST_STEPS,
+  printError,
+} from './command/context.ts';
 
 /** A command in the help; its file is loaded only when it is called. */
 interface CommandEntry {
@@ -108,7 +114,7 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     about: 'Ask the `serve` or `worker` of this config on this machine whether it is healthy',
     secretsOptional: true,
     in: 'control',
-    load: async () => (await import('./control.ts')).healthCommand,
+    load: async () => (await import('./health.ts')).healthCommand,
   },
   pause: {
     about: 'Stop work on a source or resource until it is resumed; webhooks are stored meanwhile',
@@ -157,7 +163,7 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
   sandbox: {
     about: 'Run a content service on this machine to experiment with',
     in: 'demo',
-    load: async () => (await import('./demo.ts')).sandboxCommand,
+    load: async () => (await import('./sandbox.ts')).sandboxCommand,
   },
 };
 

@@ -13,15 +13,43 @@ import {
 import { alignedLines, type CliContext, printReport } from './command/context.ts';
 import {
   type ChosenSource,
+  findServe,
   forEachSource,
   sourceCommand,
   type SourceOptions,
   whileOpen,
   withApp,
 } from './command/sources.ts';
-import { findServe } from './command/watch-run.ts';
 
-type DeleteOptions = SourceOptions & { id?: string[] };
+type DecideOptions = SourceOptions & { id?: string[] };
+
+export function deletesCommand(context: CliContext): Command {
+  return new Command('deletes')
+    .helpCommand(false)
+    .addCommand(listCommand(context))
+    .addCommand(
+      decideCommand(context, 'confirm').description('Confirm deletes; each record is fetched once more if possible'),
+    )
+    .addCommand(
+      decideCommand(context, 'discard').description('Discard deletes: the rows stay live until the next full sync'),
+    );
+}
+
+function listCommand(context: CliContext): Command {
+  return sourceCommand('list')
+    .description('List deletes that are held or not yet verified, oldest first')
+    .argument('[resource...]', 'Only these resources of the profile')
+    .action(async (names: string[], options: SourceOptions) => {
+      await forEachSource(context, options, names, async ({ source, resources }) => {
+        const warehouse = await openWarehouseToRead(source.warehouse, context.clock);
+        const waiting = await whileOpen(warehouse, () =>
+          Promise.all(resources.map((name) => waitingDeletes(warehouse, name))),
+        );
+        const deletes = waiting.flat();
+        printReport(context, { source: source.name, deletes }, formatTable(deletes));
+      });
+    });
+}
 
 const REASONS: Readonly<Record<WaitingDelete['reason'], string>> = {
   missing: 'not listed by a full sync',
@@ -33,35 +61,6 @@ const REASONS: Readonly<Record<WaitingDelete['reason'], string>> = {
   window: 'a window of reports, by its first day',
 };
 
-export function deletesCommand(context: CliContext): Command {
-  const list = inSources('list', 'List deletes that are held or not yet verified, oldest first');
-  const confirm = inSources('confirm', 'Confirm deletes; each record is fetched once more if possible');
-  const discard = inSources('discard', 'Discard deletes: the rows stay live until the next full sync');
-  for (const command of [confirm, discard]) command.option('--id <id...>', 'Only these records');
-  return new Command('deletes')
-    .helpCommand(false)
-    .addCommand(list.action((names: string[], options: DeleteOptions) => listDeletes(context, names, options)))
-    .addCommand(confirm.action((names: string[], options: DeleteOptions) => decide(context, 'confirm', names, options)))
-    .addCommand(
-      discard.action((names: string[], options: DeleteOptions) => decide(context, 'discard', names, options)),
-    );
-}
-
-function inSources(name: string, about: string): Command {
-  return sourceCommand(name).description(about).argument('[resource...]', 'Only these resources of the profile');
-}
-
-async function listDeletes(context: CliContext, names: string[], options: DeleteOptions): Promise<void> {
-  await forEachSource(context, options, names, async ({ source, resources }) => {
-    const warehouse = await openWarehouseToRead(source.warehouse, context.clock);
-    const waiting = await whileOpen(warehouse, () =>
-      Promise.all(resources.map((name) => waitingDeletes(warehouse, name))),
-    );
-    const deletes = waiting.flat();
-    printReport(context, { source: source.name, deletes }, formatTable(deletes));
-  });
-}
-
 function formatTable(deletes: readonly WaitingDelete[]): string {
   if (deletes.length === 0) return 'no deletes wait';
   const rows = deletes.map(({ resource, id, state, since, reason, detail }) => {
@@ -71,22 +70,20 @@ function formatTable(deletes: readonly WaitingDelete[]): string {
   return alignedLines(rows).join('\n');
 }
 
-async function decide(
-  context: CliContext,
-  decision: DecidedDeletes['decision'],
-  names: string[],
-  options: DeleteOptions,
-): Promise<void> {
-  await forEachSource(context, options, names, async (chosen) => {
-    const { name: source } = chosen.source;
-    const decided = await decideInSource(context, chosen, decision, options.id ?? []);
-    printReport(context, { source, resources: decided }, decidedText(decided));
-  });
+function decideCommand(context: CliContext, decision: DecidedDeletes['decision']): Command {
+  return sourceCommand(decision)
+    .argument('[resource...]', 'Only these resources of the profile')
+    .option('--id <id...>', 'Only these records')
+    .action(async (names: string[], options: DecideOptions) => {
+      await forEachSource(context, options, names, async (chosen) => {
+        const { name: source } = chosen.source;
+        const decided = await decideInSource(context, chosen, decision, options.id ?? []);
+        printReport(context, { source, resources: decided }, decidedText(decided));
+      });
+    });
 }
 
-/** What a running `serve` deletes counts against the limits of its own requests: it finds the decision by itself. */
-const BY_SERVE = 'the running serve does it within 20 s';
-
+/** Stores the decision. A running `serve` finds confirmed deletes by itself; without one, this process carries them out. */
 async function decideInSource(
   context: CliContext,
   chosen: ChosenSource,
@@ -97,32 +94,24 @@ async function decideInSource(
   const request = { source: source.name, resources, decision, ids };
   // Without a warehouse nothing can wait, and none is created.
   await (await openWarehouseToRead(source.warehouse, context.clock)).close();
-  if (decision === 'discard' || (await findServe(context, chosen)) !== null) {
+  if (decision === 'discard' || (await findServe(chosen)) !== null) {
     const warehouse = await openWarehouse(source.warehouse, context.clock);
     const decided = await whileOpen(warehouse, () => decideDeletes(warehouse, request));
-    return decision === 'discard'
-      ? decided
-      : decided.map((each) => Object.assign({}, each, { left: each.left ?? BY_SERVE }));
+    if (decision === 'discard') return decided;
+    return decided.map((each) => Object.assign(each, { left: each.left ?? 'the running serve does it within 20 s' }));
   }
   return withApp(context, { source, log }, async (app) => {
     const decided = await decideDeletes(app.warehouse, request);
     for (const each of decided) {
-      const { deleted, left } = await carryOut(() => app.confirmReleased(each.resource, context.signal));
-      Object.assign(each, { deleted, left: left ?? each.left });
+      try {
+        const { deleted, error } = await app.confirmReleased(each.resource, context.signal);
+        Object.assign(each, { deleted, left: error?.message ?? each.left });
+      } catch (error) {
+        // The process that owns the resource carries the decision out.
+        if (!(error instanceof SyncError) || error.code !== 'lease_held') throw error;
+        each.left = error.message;
+      }
     }
     return decided;
   });
-}
-
-/** If another process owns the resource, that one carries the decision out. */
-async function carryOut(
-  confirm: () => Promise<{ deleted: number; error: SyncError | null }>,
-): Promise<{ deleted: number; left: string | null }> {
-  try {
-    const { deleted, error } = await confirm();
-    return { deleted, left: error === null ? null : error.message };
-  } catch (error) {
-    if (error instanceof SyncError && error.code === 'lease_held') return { deleted: 0, left: error.message };
-    throw error;
-  }
 }

@@ -7,9 +7,8 @@ import { ConfigError, SyncError } from '../model/errors.ts';
 import { visibleText } from '../model/visible-text.ts';
 import { countText } from '../observe/figures.ts';
 import { findDelivery, replayDeliveries, replayedText } from '../server/controls/replay-deliveries.ts';
-import { alignedLines, type CliContext, printReport } from './command/context.ts';
+import { alignedLines, type CliContext, printReport, wholeNumber } from './command/context.ts';
 import { type ChosenSource, forEachSource, sourceCommand, type SourceOptions, whileOpen } from './command/sources.ts';
-import { parseLimit } from './runs.ts';
 
 export function deliveriesCommand(context: CliContext): Command {
   return new Command('deliveries')
@@ -21,7 +20,9 @@ export function deliveriesCommand(context: CliContext): Command {
 
 function listCommand(context: CliContext): Command {
   const state = new Option('--state <state>', 'Only deliveries in this state').choices(DELIVERY_STATES);
-  const limit = new Option('--limit <number>', 'Max deliveries').default(50).argParser(parseLimit);
+  const limit = new Option('--limit <number>', 'Max deliveries')
+    .default(50)
+    .argParser(wholeNumber('--limit', 1, 999_999));
   return sourceCommand('list')
     .description('List deliveries with their state, newest first')
     .addOption(state)

@@ -22,16 +22,15 @@ export const ERROR_EXPLANATIONS: Readonly<Record<string, readonly ErrorExplanati
       fix: 'Run `content-sync init`, or name your file with `--config`.',
     },
     {
-      codes: 'settings_invalid config_invalid env_file_unreadable',
+      codes: 'settings_invalid config_invalid',
       cause:
         'The config file or a profile has errors, which the message lists with file, line and field, or `.env` cannot be read.',
       fix: 'Correct these lines, or let the user that runs content-sync read `.env`. `warehouse` is `sqlite:<path>` or `postgres://...`.',
     },
     {
-      codes: 'profile_changed rebuild_without_bodies',
-      cause:
-        'A profile field changed that gives stored rows another meaning, or no record bodies are stored from which tables could be rebuilt.',
-      fix: 'Undo the change, or run `content-sync warehouse rebuild <resource>`; without stored bodies (`history`), `content-sync backfill <resource> --restart`.',
+      codes: 'profile_changed',
+      cause: 'A profile field changed that gives stored rows another meaning.',
+      fix: 'Undo the change, or run `content-sync warehouse rebuild <resource>`, or `content-sync backfill <resource> --restart`.',
     },
     {
       codes: 'privacy_key',
@@ -198,12 +197,12 @@ export const ERROR_EXPLANATIONS: Readonly<Record<string, readonly ErrorExplanati
       fix: 'Nothing to do: the scan starts again.',
     },
     {
-      codes: 'window_outside window_field',
+      codes: 'window_outside',
       cause: 'A response for a range of a report has other days, or its rows have no readable day.',
       fix: 'Compare `windows` in the profile (`field`, `zone`, `to_inclusive`, parameters) with a response.',
     },
     {
-      codes: 'bad_feed_entry feed_cursor_missing feed_stands_still feed_refused',
+      codes: 'feed_refused',
       cause:
         'A feed has no record id or next cursor, its cursor does not move, or it refuses the cursor it has just given.',
       fix: 'Compare `incremental` in the profile (`id`, `next`, `last`, `more`, `start`) with a response of the feed.',
@@ -227,7 +226,7 @@ export const ERROR_EXPLANATIONS: Readonly<Record<string, readonly ErrorExplanati
   Warehouse: [
     {
       codes: 'warehouse_missing inbox_missing not_copied',
-      cause: 'There is nothing to read yet.',
+      cause: 'There is nothing to read yet, or no record bodies are stored (`history: none`).',
       fix: 'Run `content-sync backfill`, which creates the warehouse; the first `serve` creates the inbox. Else check `warehouse`.',
     },
     {
@@ -251,8 +250,8 @@ export const ERROR_EXPLANATIONS: Readonly<Record<string, readonly ErrorExplanati
       fix: 'See `pg_stat_activity`, close the program that holds the lock, and run the command again.',
     },
     {
-      codes: 'warehouse_full',
-      cause: 'The disk is full or fails.',
+      codes: 'warehouse_full warehouse_io',
+      cause: 'The disk is full or fails, or the database lost commits (a failover, an older backup).',
       fix: 'Make room or check the volume, and run the command again: it resumes.',
     },
     {
@@ -314,7 +313,7 @@ export const ERROR_EXPLANATIONS: Readonly<Record<string, readonly ErrorExplanati
       fix: 'Raise `max_bytes` or `max_pixels`, add its type to `types` under `files` of the resource, or correct it at the service.',
     },
     {
-      codes: 'file_expired file_gone file_unasked',
+      codes: 'file_expired file_gone',
       cause:
         'A signed URL expired, the service has no such file, or it responds "not modified" to a request that did not ask for it.',
       fix: 'Nothing to do: the file is requested again. Set `item` of the resource, so that an expired URL is renewed at once.',
@@ -335,8 +334,7 @@ export const ERROR_EXPLANATIONS: Readonly<Record<string, readonly ErrorExplanati
       fix: 'Give each copy its own `files.store`. If the other copy no longer exists, remove `.owner` from the store.',
     },
     {
-      codes:
-        'file_store_absent file_store_full file_store_unwritable file_store_refused file_store_credentials file_store_bucket_missing file_store_failed file_store_unreachable',
+      codes: 'file_store_full file_store_refused file_store_failed',
       cause:
         'The store does not exist, has no room, or cannot be used: rights, credentials, bucket, volume or network.',
       fix: 'Follow the hint: check `files.store` and its volume. Files are tried again; `content-sync files prune` removes unused ones.',
@@ -344,19 +342,13 @@ export const ERROR_EXPLANATIONS: Readonly<Record<string, readonly ErrorExplanati
   ],
   Export: [
     {
-      codes: 'export_unknown_table',
-      cause: 'There is no view of that name to export.',
-      fix: 'Choose one of those in the hint.',
+      codes: 'export_unwritable',
+      cause: 'The target contains something else, or rights, credentials or the bucket are missing.',
+      fix: 'Name an empty or new target, or follow the hint.',
     },
     {
-      codes: 'export_place_taken export_busy export_unwritable export_refused export_credentials export_bucket_missing',
-      cause:
-        'The target contains something else, another export is writing there, or rights, credentials or the bucket are missing.',
-      fix: 'Name an empty or new target, wait, or follow the hint.',
-    },
-    {
-      codes: 'export_full export_failed export_misfit export_unreachable snapshot_lost',
-      cause: 'An export was interrupted.',
+      codes: 'export_failed snapshot_lost',
+      cause: 'An export was interrupted, or another one writes to the same target.',
       fix: 'Run it again. What the manifest lists is complete.',
     },
   ],
@@ -367,7 +359,7 @@ export const ERROR_EXPLANATIONS: Readonly<Record<string, readonly ErrorExplanati
       fix: 'Run `content-sync control resume`.',
     },
     {
-      codes: 'serve_missing serve_gone serve_silent serve_version control_denied',
+      codes: 'serve_missing serve_gone serve_version control_denied',
       cause: 'No `serve` is running, it did not respond, is of another version, or belongs to another user.',
       fix: 'Start or restart `serve` with the same version, user and `control` setting, and run the command again.',
     },

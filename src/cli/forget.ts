@@ -20,7 +20,7 @@ import {
   type SourceOptions,
   withApp,
 } from './command/sources.ts';
-import { eraseCompletely, eraseDeliveries, type Erasure } from './forget-again.ts';
+import { eraseCompletely, eraseDeliveries, type Erasure } from './erase-records.ts';
 
 type ForgetCommandOptions = SourceOptions & { dryRun?: true; yes?: true };
 
@@ -72,26 +72,38 @@ async function forget(
   // Without a warehouse there is nothing to erase, and none is created.
   await (await openWarehouseToRead(source.warehouse, context.clock)).close();
   return withApp(context, { source, log }, async (app) => {
-    const { own } = app.warehouse;
     const ids = [...new Set(named)];
     const { counts, waiting } = await findTraces(context, app, resource, ids);
     const found = [...counts.keys()];
     const at = timestampText(context.clock.now());
     const { version } = context;
+    // Files of a killed restore hold records too.
     const leftovers = databaseAt(source.warehouse).restoreLeftovers();
     let erasure: Erasure | null = null;
     if (options.dryRun !== true) {
       if (!(await isConfirmed(context, options, resource, found))) return EXIT_CODES.usage;
+      const { own } = app.warehouse;
       const request = { resource, ids: found, version, at };
       if (found.length > 0) await app.warehouse.apply(requestErasure(own, { source: source.name, key }, request));
       erasure = await eraseCompletely(context, app, resource);
     }
-    const traces = { counts: [...counts.values()], unknown: ids.length - found.length, leftovers };
-    const result = { resource, at, version, ...traces, waiting: erasure?.waiting ?? waiting };
-    const report = createReport(source.name, result, erasure);
+    const unknown = ids.length - found.length;
+    const report: ForgetReport = {
+      source: source.name,
+      resource,
+      outcome: outcomeOf(erasure, leftovers),
+      at: `${at.slice(0, 19).replace(' ', 'T')}Z`,
+      version,
+      records: erasure?.requests.length ?? found.length,
+      unknown,
+      erased: sumCounts([...counts.values()]),
+      fingerprints: (erasure?.requests ?? []).map(({ fingerprint }) => fingerprint),
+      todo: remainingWork(erasure, { found: found.length, unknown, leftovers, waiting }),
+      yours: BEYOND_REACH,
+    };
     printReport(context, report, formatReport(report));
     if (context.signal.aborted) throw new SyncError('interrupted', 'interrupted', { recovery: 'stop' });
-    return report.outcome === 'unfinished' || report.unknown > 0 ? EXIT_CODES.partial : EXIT_CODES.ok;
+    return report.outcome === 'unfinished' || unknown > 0 ? EXIT_CODES.partial : EXIT_CODES.ok;
   });
 }
 
@@ -172,53 +184,41 @@ const BEYOND_REACH = [
   'references to the id in other records, which stay as the service sends them; the service itself, if it is to forget the record too',
 ];
 
-interface ForgetResult {
-  resource: string;
-  at: string;
-  version: string;
-  counts: readonly TraceCounts[];
-  unknown: number;
-  waiting: number;
-  /** Files of a killed restore. */
-  leftovers: readonly string[];
+function outcomeOf(erasure: Erasure | null, leftovers: readonly string[]): ForgetReport['outcome'] {
+  if (erasure === null) return 'dry run';
+  return erasure.remains === null && leftovers.length === 0 ? 'erased' : 'unfinished';
 }
 
-/** `erasure` is null for a dry run. */
-function createReport(source: string, result: ForgetResult, erasure: Erasure | null): ForgetReport {
-  const { resource, at, version, counts, unknown, waiting, leftovers } = result;
-  const erased = { ...NO_TRACES };
-  for (const found of counts) for (const [what] of TRACE_NAMES) erased[what] += found[what];
-  const records = erasure?.requests.length ?? counts.length;
-  const isDone = erasure?.remains === null && leftovers.length === 0;
+function sumCounts(counts: readonly TraceCounts[]): TraceCounts {
+  const sum = { ...NO_TRACES };
+  for (const found of counts) for (const [what] of TRACE_NAMES) sum[what] += found[what];
+  return sum;
+}
+
+/** What the user has to know or do; `erasure` is null for a dry run, which found `found` records. */
+function remainingWork(
+  erasure: Erasure | null,
+  more: { found: number; unknown: number; leftovers: readonly string[]; waiting: number },
+): string[] {
   const todo: string[] = [];
-  if (records === 0) todo.push(erasure === null ? 'no record matches' : 'nothing was to be erased');
-  if (unknown > 0) {
-    todo.push(`${countOf(unknown, 'id is', 'ids are')} not in the copy, and not blocked: check the spelling`);
+  if (erasure === null && more.found === 0) todo.push('no record matches');
+  if (erasure?.requests.length === 0) todo.push('nothing was to be erased');
+  if (more.unknown > 0) {
+    todo.push(`${countOf(more.unknown, 'id is', 'ids are')} not in the copy, and not blocked: check the spelling`);
   }
   if (erasure !== null && erasure.remains !== null) todo.push(REMEDIES[erasure.remains]);
-  for (const file of leftovers) {
+  for (const file of more.leftovers) {
     todo.push(
       `${file} is left of a restore that was killed, with the records in it: run the restore again, or delete the file`,
     );
   }
+  const waiting = erasure?.waiting ?? more.waiting;
   if (waiting > 0) {
     todo.push(
       `${countText(waiting)} waiting deliveries name other records too: the next content-sync serve reads those and erases the deliveries`,
     );
   }
-  return {
-    source,
-    resource,
-    outcome: erasure === null ? 'dry run' : isDone ? 'erased' : 'unfinished',
-    at: `${at.slice(0, 19).replace(' ', 'T')}Z`,
-    version,
-    records,
-    unknown,
-    erased,
-    fingerprints: (erasure?.requests ?? []).map(({ fingerprint }) => fingerprint),
-    todo,
-    yours: BEYOND_REACH,
-  };
+  return todo;
 }
 
 const REMEDIES: Readonly<Record<NonNullable<Erasure['remains']>, string>> = {

@@ -15,8 +15,9 @@ import { checkSource, findingsText, type Section, withShortTimeouts } from './ch
 import { type CliContext, EXIT_CODES, type ExitCode, print } from './command/context.ts';
 import { silentLog } from './command/sources.ts';
 import { findService, type FoundService, type NamedProfile } from './init/find-service.ts';
-import { dropFilters, findCollections, type OwnProfile, ownProfileText } from './init/own-profile.ts';
+import { dropFailed, findCollections, type OwnProfile, ownProfileText } from './init/own-profile.ts';
 import { Questions } from './init/questions.ts';
+import { syncHere } from './sync.ts';
 
 /** Every question has an option that answers it. */
 interface InitOptions {
@@ -24,7 +25,10 @@ interface InitOptions {
   credentialEnv?: string;
   user?: string;
   auth?: string;
+  header?: string[];
   path?: string[];
+  openapi?: string;
+  backfill: boolean;
   profile?: string;
   source?: string;
   warehouse?: string;
@@ -37,13 +41,16 @@ const DEFAULT_CONFIG = join('config', 'content-sync.yaml');
 
 export function initCommand(context: CliContext): Command {
   return new Command('init')
-    .option('--url <url>', 'Address of the content service')
+    .argument('[url]', 'Address of the content service')
+    .option('--url <url>', 'The same as an option')
     .option('--credential-env <name>', 'Environment variable that contains the credential')
     .option('--user <name>', 'User name or client id, for credentials that have one')
     .option(
       '--auth <form>',
       'How the credential is sent: bearer, basic, header:<name> or query:<name> (default: detected)',
     )
+    .option('--header <name=variable...>', 'Header with a secret, and the environment variable that contains it')
+    .option('--openapi <file or path>', 'OpenAPI document: a file, or a path or URL of the service')
     .option('--path <path...>', 'Listings to copy, of a service without a shipped profile (default: detected)')
     .option(
       '--profile <name>',
@@ -53,9 +60,10 @@ export function initCommand(context: CliContext): Command {
     .option('--warehouse <address>', `Database of the copy (default: ${DEFAULT_WAREHOUSE})`)
     .option('-c, --config <file>', `Config file to write (default: ${DEFAULT_CONFIG})`)
     .option('-y, --yes', 'Accept the default of every question')
+    .option('--no-backfill', 'End after the check, without the first copy')
     .option('--force', 'Replace existing files')
-    .action(async (options: InitOptions) => {
-      context.exit(await init(context, options));
+    .action(async (url: string | undefined, options: InitOptions) => {
+      context.exit(await init(context, url === undefined ? options : { ...options, url }));
     });
 }
 
@@ -63,8 +71,9 @@ async function init(context: CliContext, options: InitOptions): Promise<ExitCode
   const { cwd } = context;
   const config = resolve(cwd, options.config ?? DEFAULT_CONFIG);
   const existing = options.force === true ? null : readExisting(config, cwd);
-  const { profile, path, auth } = options;
-  const isProbed = profile === 'probe' || (profile === undefined && (path !== undefined || auth !== undefined));
+  const { profile } = options;
+  const isOwn = [options.path, options.auth, options.header, options.openapi].some((each) => each !== undefined);
+  const isProbed = profile === 'probe' || (profile === undefined && isOwn);
   const given = profile === undefined || isProbed ? null : readProfile(context, profile, config);
   const questions = new Questions(context, options.yes === true);
   const address = { message: 'Address of the content service', option: '--url', refuse: refuseAddress };
@@ -79,7 +88,12 @@ async function init(context: CliContext, options: InitOptions): Promise<ExitCode
   if (fault !== undefined) throw new ConfigError('usage', `warehouse: ${fault.message}`);
   const mayReplace = options.force === true;
   const own = await writeFiles(context, questions, { config, existing, source, warehouse, found, mayReplace });
-  return checkResult(context, { config, source, isOnly: existing === null, own });
+  const checked = { config, source, isOnly: existing === null, own, found };
+  const code = await checkResult(context, checked);
+  if (code !== EXIT_CODES.ok) return code;
+  if (options.backfill && (await questions.confirm('Copy it now?'))) return copyFirst(context, checked);
+  print(context, `\nNext: content-sync backfill${optionsFor(context, checked)}`);
+  return code;
 }
 
 interface ExistingConfig {
@@ -134,11 +148,17 @@ async function writeFiles(context: CliContext, questions: Questions, parts: NewC
   return own;
 }
 
-/** Runs `check` on the new config, and prints the next command. */
-async function checkResult(
-  context: CliContext,
-  { config, source: name, isOnly, own }: { config: string; source: string; isOnly: boolean; own: OwnProfile | null },
-): Promise<ExitCode> {
+interface NewSource {
+  config: string;
+  source: string;
+  isOnly: boolean;
+  own: OwnProfile | null;
+  found: FoundService;
+}
+
+/** Runs `check` on the new config, drops what fails and is not needed, and prints the next command. */
+async function checkResult(context: CliContext, checked: NewSource): Promise<ExitCode> {
+  const { config, source: name, own, found } = checked;
   const runCheck = async (): Promise<Section[]> => {
     const source = readSource(context, config, name);
     const chosen = { source: withShortTimeouts(source), log: silentLog(context) };
@@ -146,17 +166,48 @@ async function checkResult(
   };
   if (own !== null) await findCollections(context, readSource(context, config, name), own);
   let sections = await runCheck();
-  if (own !== null && dropFilters(own, sections)) sections = await runCheck();
+  const written = own?.path ?? (found.profileText === null ? null : join(dirname(config), `${name}.profile.yaml`));
+  const statuses = own === null ? ['fail'] : ['fail', 'warn'];
+  if (written !== null && dropFailed(written, sections, statuses)) sections = await runCheck();
   print(context, findingsText(name, sections).trimEnd());
-  const path = relative(context.cwd, config);
-  const shown = path.startsWith('..') || isAbsolute(path) ? config : path;
-  const options = `${path === DEFAULT_CONFIG ? '' : ` --config ${shown}`}${isOnly ? '' : ` --source ${name}`}`;
-  if (sections.some(({ findings }) => findings.some(({ status }) => status === 'fail'))) {
-    print(context, `\nCorrect the profile as FAIL says, then: content-sync check${options}`);
+  const options = optionsFor(context, checked);
+  const failed = sections.flatMap(({ findings }) => findings.filter(({ status }) => status === 'fail'));
+  if (failed.length > 0) {
+    const guess = found.probed?.findings.find(({ proved, value }) => !proved && value !== null);
+    const place = guess === undefined ? '' : ` (${guess.path.join('.')} is a guess: ${guess.evidence})`;
+    print(context, `\nCorrect the profile as FAIL says${place}, then: content-sync check${options}`);
     return EXIT_CODES.failed;
   }
-  print(context, `\nNext: content-sync backfill${options}`);
   return EXIT_CODES.ok;
+}
+
+/** The options by which later commands find the source. */
+function optionsFor({ cwd }: CliContext, { config, isOnly, source }: NewSource): string {
+  const path = relative(cwd, config);
+  const shown = path.startsWith('..') || isAbsolute(path) ? config : path;
+  return `${path === DEFAULT_CONFIG ? '' : ` --config ${shown}`}${isOnly ? '' : ` --source ${source}`}`;
+}
+
+/** Runs the first backfill, and prints how many records it copied and what shows that these are all. */
+async function copyFirst(context: CliContext, checked: NewSource): Promise<ExitCode> {
+  const { config, source: name, found } = checked;
+  const source = readSource(context, config, name);
+  const chosen = { source, resources: source.resources, log: silentLog(context), control: null };
+  const report = await syncHere({ context, chosen, command: 'backfill', options: {}, areNamed: false });
+  for (const { resource, status, inserted, unchanged, updated, error, warnings = [] } of report.resources) {
+    const copied = inserted + unchanged + updated;
+    const total = found.probed?.resources.find((each) => each.name === resource)?.total ?? null;
+    const count = total === copied ? `${copied} of ${total} records, verified by count` : `${copied} records`;
+    const why = [error, ...warnings].flatMap((each) => (each === undefined ? [] : [each.message]));
+    print(context, `${resource}: ${status}, ${count}${status === 'ok' ? '' : `; ${why.join('; ')}`}`);
+    const guess = found.probed?.findings.find(
+      ({ path, proved, value }) => !proved && value !== null && path[1] === resource,
+    );
+    if (status !== 'ok' && guess !== undefined) print(context, `  set ${guess.path.join('.')}: ${guess.evidence}`);
+  }
+  const options = optionsFor(context, checked);
+  print(context, `\nNext: content-sync ${report.status === 'ok' ? 'serve' : 'check'}${options}`);
+  return EXIT_CODES[report.status];
 }
 
 function readSource(context: CliContext, config: string, name: string): SourceSettings {

@@ -112,7 +112,7 @@ function readCredential({ env }: CliContext, { credentialEnv, user, auth }: Prob
 }
 
 /** Reads an OpenAPI document from a file, or returns its path at the service. */
-function readOpenapi(
+export function readOpenapi(
   { cwd }: CliContext,
   name: string,
   baseUrl: URL,

@@ -8,7 +8,15 @@ import { formatColumnChange } from '../model/table.ts';
 import { timestampText } from '../model/timestamp-text.ts';
 import { visibleText } from '../model/visible-text.ts';
 import { countOf, countText, formatBytes, formatDelay, NONE } from '../observe/figures.ts';
-import { alignedLines, type CliContext, type Paint, painter, printReport, toneOfStatus } from './command/context.ts';
+import {
+  alignedLines,
+  type CliContext,
+  type Paint,
+  painter,
+  printReport,
+  toneOfStatus,
+  wholeNumber,
+} from './command/context.ts';
 import { forEachSource, sourceCommand, type SourceOptions, whileOpen } from './command/sources.ts';
 
 interface RunsOptions extends SourceOptions {
@@ -18,7 +26,9 @@ interface RunsOptions extends SourceOptions {
 }
 
 export function runsCommand(context: CliContext): Command {
-  const limit = new Option('--limit <number>', 'Max runs of each source').default(50).argParser(parseLimit);
+  const limit = new Option('--limit <number>', 'Max runs of each source')
+    .default(50)
+    .argParser(wholeNumber('--limit', 1, 999_999));
   return sourceCommand('runs')
     .helpCommand(false)
     .argument('[resource...]', 'Only runs of these resources')
@@ -40,7 +50,26 @@ async function listRuns(context: CliContext, names: readonly string[], options: 
       readRuns(own, chosen),
     );
     const report = { source: source.name, runs: runs.map(toJson) };
-    printReport(context, report, `${source.name}\n${runsTable(runs, paint)}`);
+    printReport(context, report, `${source.name}\n${formatRuns(runs, paint)}`);
+  });
+}
+
+const DATE = /^\d{4}-\d{2}-\d{2}$/;
+const TIME = /^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,3})?)?(Z|[+-]\d{2}:\d{2})?$/;
+
+/**
+ * Parses `--since` into epoch milliseconds: a date or a time, in UTC if it has no zone, or a span before `now` (`7d`,
+ * `12h`). Throws `ConfigError` for anything else.
+ */
+function parseSince(text: string, now: number): number {
+  const span = timeSpan.safeParse(text);
+  if (span.success) return now - span.data;
+  const [isTime, zone] = TIME.exec(text) ?? [];
+  const written = isTime === undefined || zone !== undefined ? text : `${text}Z`;
+  const at = DATE.test(text) || isTime !== undefined ? Date.parse(written.replace(' ', 'T')) : Number.NaN;
+  if (!Number.isNaN(at)) return at;
+  throw new ConfigError('usage', `"${text}" is no time`, {
+    hint: 'write a date (2026-11-20), a time (2026-11-20T08:00:00Z) or a span before now (7d, 12h, 30m)',
   });
 }
 
@@ -57,9 +86,9 @@ function showCommand(context: CliContext): Command {
         const parts = await whileOpen(opened, ({ own }) => readRunDetails(own, id));
         if (parts.length === 0) return;
         isFound = true;
-        const run = { source: source.name, run_id: id };
-        const report = { ...run, resources: parts.map(detailsToJson) };
-        printReport(context, report, detailsText(run, parts, painter(context)));
+        const report = { source: source.name, run_id: id, resources: parts.map(detailsToJson) };
+        const sections = parts.flatMap((part) => ['', ...detailLines(part, painter(context))]);
+        printReport(context, report, [`${source.name}  run ${id}`, ...sections].join('\n'));
       });
       if (isFound) return;
       throw new ConfigError('usage', `no run has the id ${id}`, {
@@ -83,39 +112,23 @@ function detailsToJson({ schema_changes, ...rest }: RunDetails): object {
   return { ...toJson(rest), schema_changes: changes };
 }
 
-export function parseLimit(text: string): number {
-  const limit = /^\d{1,6}$/.test(text) ? Number(text) : 0;
-  if (limit > 0) return limit;
-  throw new ConfigError('usage', `--limit must be a whole number from 1 to 999999, not "${text}"`);
-}
-
 const HEAD = ['run', 'resource', 'status', 'mode', 'began (UTC)', 'took', 'rows', 'requests', 'note'] as const;
 const STATUS = HEAD.indexOf('status');
 
-export function runsTable(runs: readonly RunRecord[], paint: Paint): string {
+function formatRuns(runs: readonly RunRecord[], paint: Paint): string {
   if (runs.length === 0) return '  no such runs';
-  const cells = runs.map((run) =>
-    [
-      run.run_id,
-      run.resource,
-      run.status,
-      run.mode,
-      timestampText(run.started_at).slice(0, 19),
-      tookText(run),
-      rowsText(run),
-      countText(run.requests),
-      formatNote(run),
-    ].map(visibleText),
-  );
+  const rows = runs.map((run) => {
+    const { run_id, resource, status, mode, requests, started_at, finished_at } = run;
+    const began = timestampText(started_at).slice(0, 19);
+    const took = finished_at === null ? NONE : formatDelay(finished_at - started_at);
+    const cells = [run_id, resource, status, mode, began, took, rowsText(run), countText(requests), formatNote(run)];
+    return cells.map(visibleText);
+  });
   const painted = (cell: string, column: number): string =>
     column === STATUS ? paint(cell, toneOfStatus(cell.trim())) : cell;
-  return alignedLines([HEAD, ...cells], painted)
+  return alignedLines([HEAD, ...rows], painted)
     .map((line) => `  ${line}`)
     .join('\n');
-}
-
-function tookText({ started_at, finished_at }: RunRecord): string {
-  return finished_at === null ? NONE : formatDelay(finished_at - started_at);
 }
 
 /** Formats the counts of changed records, or of unchanged ones if none changed. */
@@ -135,79 +148,38 @@ function formatNote({ error, warnings }: RunRecord): string {
   return [...(error === null ? [] : [error.code]), ...warnings.map(({ code }) => code)].join('; ');
 }
 
-/** Formats one run, with a section for each resource. */
-function detailsText(
-  { source, run_id }: { source: string; run_id: string },
-  parts: readonly RunDetails[],
-  paint: Paint,
-): string {
-  return [`${source}  run ${run_id}`, ...parts.flatMap((part) => ['', ...partLines(part, paint)])].join('\n');
-}
-
-function partLines(part: RunDetails, paint: Paint): string[] {
+/** One resource's part in a run: its facts, each as lines under a title. */
+function detailLines(part: RunDetails, paint: Paint): string[] {
   const { resource, command, mode, status } = part;
-  const lines = runFacts(part).flatMap(({ title, lines: texts }) =>
+  const lines = runFacts(part).flatMap(([title, texts]) =>
     texts.map((text, at) => `  ${(at === 0 ? title : '').padEnd(12)}${visibleText(text)}`.trimEnd()),
   );
   return [`${visibleText(resource)}  ${paint(status, toneOfStatus(status))} (${command}, ${mode})`, ...lines];
 }
 
-const DATE = /^\d{4}-\d{2}-\d{2}$/;
-const TIME = /^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,3})?)?(Z|[+-]\d{2}:\d{2})?$/;
-
-/**
- * Parses `--since` into epoch milliseconds: a date or a time, in UTC if it has no zone, or a span before `now` (`7d`,
- * `12h`). Throws `ConfigError` for anything else.
- */
-function parseSince(text: string, now: number): number {
-  const span = timeSpan.safeParse(text);
-  if (span.success) return now - span.data;
-  const [isTime, zone] = TIME.exec(text) ?? [];
-  const written = isTime === undefined || zone !== undefined ? text : `${text}Z`;
-  const at = DATE.test(text) || isTime !== undefined ? Date.parse(written.replace(' ', 'T')) : Number.NaN;
-  if (!Number.isNaN(at)) return at;
-  throw new ConfigError('usage', `"${text}" is no time`, {
-    hint: 'write a date (2026-11-20), a time (2026-11-20T08:00:00Z) or a span before now (7d, 12h, 30m)',
+function runFacts(part: RunDetails): [title: string, lines: string[]][] {
+  const { error, rejects, rejected, started_at, finished_at, warnings, schema_changes } = part;
+  const took = finished_at === null ? 'in progress' : `took ${formatDelay(finished_at - started_at)}`;
+  const rejectLines = rejects.map(({ reason, record_id, detail, is_resolved }) => {
+    const since = is_resolved ? ' (accepted since, or no longer listed)' : '';
+    return `${reason}  ${record_id ?? NONE}  ${detail}${since}`;
   });
-}
-
-/** A fact about one resource's part in a run, as lines under a title. */
-interface RunFact {
-  title: string;
-  lines: string[];
-}
-
-function runFacts(part: RunDetails): RunFact[] {
-  const { error, rejects, rejected } = part;
-  const began = `${timestampText(part.started_at)} UTC, ${formatDuration(part)}`;
-  const facts: RunFact[] = [
-    { title: 'began', lines: [began] },
-    { title: 'records', lines: [formatRecords(part)] },
-    { title: 'requests', lines: [formatRequests(part)] },
-    { title: 'error', lines: error === null ? [] : [`${error.message} [${error.code}]`, ...remedy(error.hint)] },
-    { title: 'request id', lines: error?.request_id == null ? [] : [error.request_id] },
-    ...part.warnings.map(({ code, message, hint, accepted }) => {
-      return { title: accepted === true ? 'accepted' : 'warning', lines: [`${message} [${code}]`, ...remedy(hint)] };
-    }),
-    {
-      title: 'schema',
-      lines: part.schema_changes.map((change) => `${change.table}.${change.column}: ${formatColumnChange(change)}`),
-    },
-    {
-      title: 'rejected',
-      lines: rejects.map(
-        ({ reason, record_id, detail, is_resolved }) =>
-          `${reason}  ${record_id ?? NONE}  ${detail}${is_resolved ? ' (accepted since, or no longer listed)' : ''}`,
-      ),
-    },
+  if (rejects.length === MAX_RUN_REJECTS && rejected > MAX_RUN_REJECTS) {
+    rejectLines.push(`and more, ${countText(rejected)} in all: see _sync_rejects`);
+  }
+  return [
+    ['began', [`${timestampText(started_at)} UTC, ${took}`]],
+    ['records', [formatRecords(part)]],
+    ['requests', [formatRequests(part)]],
+    ['error', error === null ? [] : [`${error.message} [${error.code}]`, ...remedy(error.hint)]],
+    ['request id', error?.request_id == null ? [] : [error.request_id]],
+    ...warnings.map(({ code, message, hint, accepted }): [string, string[]] => [
+      accepted === true ? 'accepted' : 'warning',
+      [`${message} [${code}]`, ...remedy(hint)],
+    ]),
+    ['schema', schema_changes.map((change) => `${change.table}.${change.column}: ${formatColumnChange(change)}`)],
+    ['rejected', rejectLines],
   ];
-  if (rejects.length === MAX_RUN_REJECTS && rejected > MAX_RUN_REJECTS)
-    facts.at(-1)?.lines.push(`and more, ${countText(rejected)} in all: see _sync_rejects`);
-  return facts.filter(({ lines }) => lines.length > 0);
-}
-
-function formatDuration({ started_at, finished_at }: RunDetails): string {
-  return finished_at === null ? 'in progress' : `took ${formatDelay(finished_at - started_at)}`;
 }
 
 function remedy(hint: string | null): string[] {

@@ -1,4 +1,5 @@
-import { Command, InvalidArgumentError } from 'commander';
+// `content-sync serve`: keeps all sources fresh until it is stopped, receives webhooks and serves the status page.
+import { Command } from 'commander';
 import type { Logger } from 'pino';
 import { hiddenFields } from '../config/profile/record-fields.ts';
 import type { ServeSettings, Settings, SourceSettings } from '../config/settings.ts';
@@ -15,17 +16,19 @@ import { startReceiver } from '../server/receiver/start-receiver.ts';
 import { serveSources } from '../server/serve-sources.ts';
 import { serveWarnings, settingsWarnings } from '../server/serve-warnings.ts';
 import { createVerifier } from '../server/signature/create-verifier.ts';
-import { type CliContext, EXIT_CODES, type ExitCode } from './command/context.ts';
+import { type CliContext, EXIT_CODES, type ExitCode, MAX_PORT, wholeNumber } from './command/context.ts';
 import { readSettings, reportRefused, type SourceOptions, withSourceOptions } from './command/sources.ts';
-
-// `content-sync serve`: keeps all sources fresh until it is stopped, receives webhooks and serves the status page.
 
 type ServeOptions = SourceOptions & { host?: string; port?: number };
 
 export function serveCommand(context: CliContext): Command {
   return withSourceOptions(new Command('serve'))
     .option('--host <address>', 'Address to listen on instead of serve.host')
-    .option('--port <number>', 'Port to listen on instead of serve.port; 0 picks a free one', parsePort)
+    .option(
+      '--port <number>',
+      'Port to listen on instead of serve.port; 0 picks a free one',
+      wholeNumber('--port', 0, MAX_PORT),
+    )
     .action(async (options: ServeOptions) => context.exit(await serveUntilStopped(context, options)));
 }
 
@@ -40,12 +43,6 @@ async function serveUntilStopped(context: CliContext, options: ServeOptions): Pr
   } finally {
     await serving.stop();
   }
-}
-
-export function parsePort(text: string): number {
-  const number = /^\d{1,5}$/.test(text) ? Number(text) : Number.NaN;
-  if (number <= 65_535) return number;
-  throw new InvalidArgumentError('It must be a number from 0 to 65535.');
 }
 
 /** A running service: its sources are kept fresh, and its pages and webhooks answered. */
@@ -93,7 +90,7 @@ export async function startServing(context: CliContext, options: ServeOptions): 
   });
   served.start(receiver.inbox);
   const { control: path } = settings;
-  const socket = path === null ? null : await openControlSocket({ path, pages, log });
+  const socket = path === null ? null : await openControlSocket({ path, control: served.control, log });
   return {
     url: receiver.url,
     log,

@@ -1,28 +1,30 @@
 // `content-sync backfill` and `content-sync sync`: run in this process, or have a running `serve` do it.
 import type { Command } from 'commander';
-import type { Settings } from '../config/settings.ts';
+import { parentOf } from '../config/profile/request-fields.ts';
+import type { Settings, SourceSettings } from '../config/settings.ts';
 import { readCheckpoint } from '../database/state/checkpoints.ts';
 import { pausedError, readPauses } from '../database/state/server-state.ts';
 import { SyncError } from '../model/errors.ts';
 import { visibleText } from '../model/visible-text.ts';
-import type { App, AppOptions } from '../server/app.ts';
+import type { App } from '../server/app.ts';
 import { toSyncError } from '../server/controls/control-request.ts';
-import type { ServeConnection } from '../server/controls/serve-connection.ts';
-import { syncTogether } from '../server/controls/sync-together.ts';
 import { logRuns } from '../server/log-runs.ts';
 import { createPings } from '../server/ping.ts';
 import { computeDue, resourceTimes } from '../server/schedule/due.ts';
 import type { SyncCommand } from '../sync/plan.ts';
-import { NO_NOTES, type RunReport } from '../sync/report.ts';
+import { NO_NOTES, overallStatus, type RunReport } from '../sync/report.ts';
 import { type CliContext, EXIT_CODES, print } from './command/context.ts';
-import { type ChosenSource, forEachSource, sourceCommand, type SourceOptions, withApp } from './command/sources.ts';
-import { findServe, summaryText, watchRun } from './command/watch-run.ts';
+import {
+  type ChosenSource,
+  findServe,
+  forEachSource,
+  sourceCommand,
+  type SourceOptions,
+  withApp,
+} from './command/sources.ts';
+import { summaryText, watchRun } from './command/watch-run.ts';
 
 interface SyncOptions extends SourceOptions {
-  /** True if the resources were named on the command line: then a paused one is an error. */
-  areNamed?: boolean;
-  /** Called before this process, and not a `serve`, syncs the source. */
-  onLocalRun?: () => void;
   restart?: true;
   due?: true;
 }
@@ -43,55 +45,44 @@ export function syncCommand(context: CliContext): Command {
   );
 }
 
-function runCommand(name: SyncCommand, context: CliContext): Command {
-  return sourceCommand(name)
+function runCommand(command: SyncCommand, context: CliContext): Command {
+  return sourceCommand(command)
     .argument('[resource...]', 'Only these resources of the profile')
     .action(async (names: string[], options: SyncOptions) => {
       const synced: SyncedSource[] = [];
       await forEachSource(context, options, names, async (chosen, settings) => {
-        const onLocalRun = (): void => void synced.push({ chosen, settings });
-        const report = await syncOrDelegate(name, context, chosen, {
-          ...options,
-          areNamed: names.length > 0,
-          onLocalRun,
-        });
+        const request = { context, chosen, command, options, areNamed: names.length > 0 };
+        let report = await syncByServe(request);
+        if (report === null) {
+          synced.push({ chosen, settings });
+          report = await syncHere(request);
+        }
         printRun(context, report);
         return EXIT_CODES[report.status];
       }).finally(() => reportAlerts(context, synced));
     });
 }
 
-/** Has a running `serve` that has the source run the command; without one, this process runs it. */
-async function syncOrDelegate(
-  command: SyncCommand,
-  context: CliContext,
-  chosen: ChosenSource,
-  options: SyncOptions,
-): Promise<RunReport> {
-  // A `serve` follows its own schedule, and does not restart copies.
-  const isLocal = options.restart === true || options.due === true;
-  const serve = isLocal ? null : await findServe(context, chosen);
-  const { areNamed = false } = options;
-  const report = serve === null ? null : await syncByServe({ context, chosen, serve, command, areNamed });
-  if (report !== null) return report;
-  options.onLocalRun?.();
-  return runSource(command, context, chosen, options);
-}
-
-interface SyncByServe {
+/** One run of a command for one source. */
+interface CommandRun {
   context: CliContext;
   chosen: ChosenSource;
-  serve: ServeConnection;
   command: SyncCommand;
+  options: SyncOptions;
+  /** True if the resources were named on the command line: then a paused one is an error. */
   areNamed: boolean;
 }
 
 /**
- * Has a running `serve` sync the resources and waits for the end. Null if that process does not have the source. Throws
- * the errors of the requests, and `SyncError('interrupted')` on Ctrl-C: the syncs continue in that case.
+ * Has a running `serve` sync the resources and waits for the end. Null if none runs, or if it does not have the source.
+ * Throws the errors of the requests, and `SyncError('interrupted')` on Ctrl-C: the syncs continue in that case.
  */
-async function syncByServe({ context, chosen, serve, command, areNamed }: SyncByServe): Promise<RunReport | null> {
+async function syncByServe({ context, chosen, command, options, areNamed }: CommandRun): Promise<RunReport | null> {
   const { source, log } = chosen;
+  // A `serve` follows its own schedule, and does not restart copies.
+  const isLocal = options.restart === true || options.due === true;
+  const serve = isLocal ? null : await findServe(chosen);
+  if (serve === null) return null;
   const leaving = new AbortController();
   const signal = AbortSignal.any([context.signal, leaving.signal]);
   const mode = command === 'sync' ? 'incremental' : 'full';
@@ -102,7 +93,6 @@ async function syncByServe({ context, chosen, serve, command, areNamed }: SyncBy
       if (report === null) throw toSyncError(answer);
       log.info({ resource }, `requested from the running serve: ${answer.message}`);
       if (context.stderr.isTTY === true) context.stderr.write(`${visibleText(`${resource}: ${answer.message}`)}\n`);
-      // A request through the database may be refused after it was accepted.
       const ended = await report;
       for (const each of ended.resources) logRuns(log, context.clock, 'info').ended(each, NO_NOTES, null);
       return ended;
@@ -131,26 +121,19 @@ async function syncByServe({ context, chosen, serve, command, areNamed }: SyncBy
 }
 
 /** Runs the command in this process. Closes the warehouse before the last pings, because a monitor may respond slowly. */
-async function runSource(
-  name: SyncCommand,
-  context: CliContext,
-  chosen: ChosenSource,
-  options: SyncOptions,
-): Promise<RunReport> {
+export async function syncHere({ context, chosen, command, options, areNamed }: CommandRun): Promise<RunReport> {
   const { source, resources, log } = chosen;
   const pings = createPings(source.ping, log);
-  let onRetry: AppOptions['retried'];
-  const retried: typeof onRetry = (...event) => onRetry?.(...event);
+  const { begin, watcher, retried, finish } = watchRun(context, log, options.logLevel === undefined);
   try {
     return await withApp(context, { ...chosen, retried }, async (app) => {
-      const command = options.due === true ? await dueCommands(app, context, chosen) : name;
-      const due = typeof command === 'string' ? resources : resources.filter((each) => Object.hasOwn(command, each));
-      const unpaused = await unlessPaused(app, chosen, due, options.areNamed ?? false);
-      const [restart, live] = [options.restart === true, options.logLevel === undefined];
-      const { watcher, finish, ...watching } = watchRun({ context, log, app, resources: unpaused, live });
-      onRetry = watching.retried;
-      const work = (): Promise<RunReport> =>
-        app.sync({ command, resources: unpaused, restart, signal: context.signal, watcher, files: true });
+      const commands = options.due === true ? await dueCommands(app, context, chosen) : command;
+      const due = typeof commands === 'string' ? resources : resources.filter((each) => Object.hasOwn(commands, each));
+      const unpaused = await unlessPaused(app, chosen, due, areNamed);
+      begin(unpaused, app.rateLimiter);
+      const { signal } = context;
+      const request = { command: commands, resources: unpaused, signal, watcher, files: true };
+      const work = (): Promise<RunReport> => app.sync({ ...request, restart: options.restart === true });
       return (unpaused.length === 0 ? work() : pings.around(unpaused, work)).finally(finish);
     });
   } finally {
@@ -194,7 +177,6 @@ async function dueCommands(
     // The caller chooses the time: a call at the exact time of an occurrence finds it due.
     const times = { ...resourceTimes({ source, resource, hasFilter }, schedule), jitter: 0 };
     const stored = await readCheckpoint(app.warehouse.own, resource);
-    // This process has no earlier measurements: only the stored times count.
     const due = computeDue({ times, stored, now, watchedSince: now });
     // Also if the service requested a wait: the run then says so, and sends nothing.
     if (due.command !== null) commands[resource] = due.command;
@@ -213,7 +195,7 @@ async function dueCommands(
 function printRun(context: CliContext, report: RunReport): void {
   const isWatched = context.stdout.isTTY === true || context.stderr.isTTY === true;
   if (context.json === true) print(context, report);
-  else if (isWatched) print(context, summaryText(report).trimEnd());
+  else if (isWatched) print(context, summaryText(report));
 }
 
 /** A source that this process has synced itself; a running `serve` reports what it has synced. */
@@ -234,4 +216,28 @@ async function reportAlerts(context: CliContext, synced: readonly SyncedSource[]
   } catch (error) {
     log.warn({ error }, 'alerts could not be reported');
   }
+}
+
+// Syncs several resources in parallel, parents first, with one report.
+
+/** Syncs resources in parallel, as one report; one that depends on another resource comes after that one. */
+async function syncTogether(
+  source: SourceSettings,
+  resources: readonly string[],
+  syncOne: (resource: string) => Promise<RunReport>,
+): Promise<RunReport> {
+  const begun = new Map<string, Promise<RunReport>>();
+  const begin = (resource: string): Promise<RunReport> => {
+    const parent = parentOf(source.profile.resources[resource]);
+    const before = parent !== null && resources.includes(parent) ? (begun.get(parent) ?? begin(parent)) : null;
+    const known = begun.get(resource);
+    if (known !== undefined) return known;
+    const report = before === null ? syncOne(resource) : before.catch(() => undefined).then(() => syncOne(resource));
+    begun.set(resource, report);
+    return report;
+  };
+  const reports = await Promise.all(resources.map(begin));
+  const status = overallStatus(reports.map((report) => report.status));
+  const runId = reports.find(({ run_id }) => run_id !== '')?.run_id ?? '';
+  return { source: source.name, run_id: runId, status, resources: reports.flatMap((report) => report.resources) };
 }

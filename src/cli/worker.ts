@@ -1,4 +1,5 @@
-import { Command, InvalidArgumentError } from 'commander';
+// `content-sync worker`: shares the work of a `serve` on the same Postgres with any number of other workers.
+import { Command } from 'commander';
 import type { Logger } from 'pino';
 import type { ServeSettings, Settings } from '../config/settings.ts';
 import { ConfigError } from '../model/errors.ts';
@@ -13,60 +14,54 @@ import { type Receiver, startReceiver } from '../server/receiver/start-receiver.
 import { openPages, settingsWarnings } from '../server/serve-warnings.ts';
 import { SourceActivity } from '../server/source-activity.ts';
 import type { WatchedSource } from '../server/source-supervisor.ts';
-import { type CliContext, EXIT_CODES, type ExitCode } from './command/context.ts';
+import { type CliContext, EXIT_CODES, type ExitCode, MAX_PORT, wholeNumber } from './command/context.ts';
 import { readSettings, reportRefused, type SourceOptions, withSourceOptions } from './command/sources.ts';
-import { logNote, parsePort } from './serve.ts';
-
-// `content-sync worker`: shares the work of a `serve` on the same Postgres with any number of other workers.
+import { logNote } from './serve.ts';
 
 type WorkerOptions = SourceOptions & { atOnce?: number; host?: string; port?: number };
 
 export function workerCommand(context: CliContext): Command {
   return withSourceOptions(new Command('worker'))
-    .option('--at-once <number>', 'Max scans in progress at once (default: 8)', scanCount)
+    .option('--at-once <number>', 'Max scans in progress at once (default: 8)', wholeNumber('--at-once', 1, 999))
     .option('--host <address>', 'Address of health and metrics instead of worker.host')
-    .option('--port <number>', 'Port of health and metrics instead of worker.port; 0 picks a free one', parsePort)
+    .option(
+      '--port <number>',
+      'Port of health and metrics instead of worker.port; 0 picks a free one',
+      wholeNumber('--port', 0, MAX_PORT),
+    )
     .action(async (options: WorkerOptions) => context.exit(await work(context, options)));
-}
-
-function scanCount(text: string): number {
-  const number = /^\d{1,3}$/.test(text) ? Number(text) : 0;
-  if (number > 0) return number;
-  throw new InvalidArgumentError('It must be a number from 1 to 999.');
 }
 
 /** Does the work of all sources until the process is stopped, and serves health and metrics if there is a port. */
 async function work(context: CliContext, options: WorkerOptions): Promise<ExitCode> {
-  const { version, clock, secrets, signal, stderr } = context;
+  const { version, clock, secrets, stderr } = context;
   const settings = readWorkerSettings(context, options);
   await reportRefused(context, settings);
-  const level = options.logLevel ?? settings.log.level;
-  const log = createLog({ level, secrets, destination: stderr });
+  const log = createLog({ level: options.logLevel ?? settings.log.level, secrets, destination: stderr });
   const metrics = createMetrics(version);
   const host = options.host ?? settings.worker.host;
-  const wanted = options.port ?? settings.worker.port;
+  const port = options.port ?? settings.worker.port;
   const warnings = [
     ...settingsWarnings(settings),
-    ...(wanted === null ? [] : openPages(host, settings.serve.auth, 'worker', 'the metrics')),
+    ...(port === null ? [] : openPages(host, settings.serve.auth, 'worker', 'the metrics')),
   ];
   for (const { message, hint } of warnings) log.warn({ hint }, message);
   const cluster = new Cluster({ clock, log, secrets, atOnce: options.atOnce });
-  const joined = Object.values(settings.sources).map((source): WatchedSource => {
+  const sources = Object.values(settings.sources).map((source): WatchedSource => {
     const own = log.child({ source: source.name });
     const activity = new SourceActivity(source.name, clock, metrics);
     return { source, log: own, activity, watcher: combineWatchers(activity, logRuns(own, clock, 'info')) };
   });
-  for (const watched of joined) cluster.join(watched);
-  const serve = { ...settings.serve, host };
-  const parts = { context, log, metrics, cluster, joined, serve };
-  const receiver = await (wanted === null ? Promise.resolve(null) : listen(parts, wanted)).catch(async (error) => {
-    await cluster.stop();
-    throw error;
-  });
+  for (const source of sources) cluster.join(source);
+  let receiver: Receiver | null = null;
   try {
+    if (port !== null) {
+      const serve = { ...settings.serve, host, port };
+      receiver = await serveHealth({ context, log, metrics, cluster, sources, serve });
+    }
     await cluster.ready();
-    log.info({ sources: joined.length, ...(receiver === null ? {} : { url: receiver.url }) }, 'working');
-    await untilAborted(signal);
+    log.info({ sources: sources.length, ...(receiver === null ? {} : { url: receiver.url }) }, 'working');
+    await untilAborted(context.signal);
     log.info('stopping');
     return EXIT_CODES.ok;
   } finally {
@@ -76,20 +71,23 @@ async function work(context: CliContext, options: WorkerOptions): Promise<ExitCo
   }
 }
 
-interface WorkerParts {
+interface RunningWorker {
   context: CliContext;
   log: Logger;
   metrics: Metrics;
   cluster: Cluster;
-  joined: readonly WatchedSource[];
+  sources: readonly WatchedSource[];
+  /** The settings of `serve`, with the address of the worker. */
   serve: ServeSettings;
 }
 
-function listen({ context, log, metrics, cluster, joined, serve }: WorkerParts, at: number): Promise<Receiver> {
+/** Serves `/healthz`, `/readyz` and `/metrics`; a worker receives no webhooks. */
+function serveHealth({ context, log, metrics, cluster, sources, serve }: RunningWorker): Promise<Receiver> {
   const { clock, secrets, signal } = context;
+  const { host, port } = serve;
   return startReceiver({
     setting: 'worker',
-    serve: { host: serve.host, port: at },
+    serve: { host, port },
     clock,
     secrets,
     sources: [],
@@ -101,7 +99,7 @@ function listen({ context, log, metrics, cluster, joined, serve }: WorkerParts, 
       // Only `serve` reports the status of sources.
       metrics: () => {
         metrics.status.clear();
-        for (const { source, activity } of joined) {
+        for (const { source, activity } of sources) {
           for (const resource of source.resources) {
             metrics.status.resource(source.name, resource, { running: activity.running(resource) !== null });
           }

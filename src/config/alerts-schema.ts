@@ -1,9 +1,11 @@
+/**
+ * The setting `alerts`: where problems are reported, as a POST (`post`), to Slack or by mail. Has the schema of these
+ * channels, their checks, and the template of the body of a POST, such as `{"text": "{title}"}` (`renderAlertBody`).
+ */
 import { z } from 'zod';
 import { isSecretName } from '../model/visible-text.ts';
 import type { SettingsFinding } from './file/yaml-file.ts';
 import { documented, duration } from './profile/basic-fields.ts';
-
-/** The setting `alerts`: the schema of its channels, the template of a body, and checks. */
 
 /** What an alert may be about, in the order in which messages list it. */
 export const ALERT_KINDS = [
@@ -26,7 +28,7 @@ type Placeholder = (typeof PLACEHOLDERS)[number];
 const IN_BRACES = /\{([a-z_]+)\}/g;
 
 /** Fills in the placeholders of a template, escaped for the type of the body. */
-export function filledBody(template: string, contentType: string, valueOf: (name: Placeholder) => string): string {
+export function renderAlertBody(template: string, contentType: string, valueOf: (name: Placeholder) => string): string {
   const [type = ''] = contentType.toLowerCase().split(';', 1);
   const escape = (value: string): string => {
     if (/[/+]json\s*$/.test(type)) return JSON.stringify(value).slice(1, -1);
@@ -42,7 +44,7 @@ export function filledBody(template: string, contentType: string, valueOf: (name
 export const JSON_TYPE = 'application/json';
 
 /** Returns Content-Type of the headers, or the default. */
-export function contentTypeOf(headers: Readonly<Record<string, string>>): string {
+export function findContentType(headers: Readonly<Record<string, string>>): string {
   const [, type] = Object.entries(headers).find(([name]) => name.toLowerCase() === 'content-type') ?? [];
   return type ?? JSON_TYPE;
 }
@@ -54,10 +56,10 @@ export function bodyFault(template: string, headers: Readonly<Record<string, str
   if (unknown !== undefined) {
     return `expected only the placeholders ${PLACEHOLDERS.join(', ')} in braces, got {${unknown}}`;
   }
-  const type = contentTypeOf(headers);
+  const type = findContentType(headers);
   if (!/json/i.test(type)) return null;
   try {
-    JSON.parse(filledBody(template, type, (name) => (name === 'count' ? '7' : '"\\\n')));
+    JSON.parse(renderAlertBody(template, type, (name) => (name === 'count' ? '7' : '"\\\n')));
     return null;
   } catch {
     return 'expected JSON once its placeholders are filled in; put texts in quotes, such as {"text": "{title}"}';

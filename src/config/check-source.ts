@@ -1,6 +1,10 @@
-/** Checks the settings of one source, and loads and checks its profile (`checkSource`). */
+/**
+ * Checks the settings of one source, loads its profile, and checks that the two fit together (`checkSource`): a profile with
+ * `auth: { type: bearer }` needs a `token` in the settings, for example.
+ */
 import { dirname } from 'node:path';
 import type { Profile } from './profile/profile.ts';
+import { withDefaultStore } from './file-stores.ts';
 import { checkValue } from './file/check-value.ts';
 import { holdsLiteralSecret, interpolate, type InterpolationContext } from './file/interpolate.ts';
 import {
@@ -71,7 +75,10 @@ export function checkSource(entry: SourceEntry, context: SourceContext): Checked
   const ofProfile = loaded !== null && 'faults' in loaded ? loaded : { faults: [], secrets: [] };
   return {
     ...entry,
-    source: settings === null || profile === null ? null : { settings, profile },
+    source:
+      settings === null || profile === null
+        ? null
+        : { settings, profile: withDefaultStore(profile, settings.files.store) },
     faults: [...all.map(locate), ...ofProfile.faults],
     secrets: [...filled.secrets, ...ofProfile.secrets],
     holdsSecret: holdsLiteralSecret({ sources: { [name]: entry.value } }, filled.paths),

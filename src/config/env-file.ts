@@ -12,7 +12,7 @@ const ASSIGNMENT = /^([^\S\n]*(?:export[^\S\n]+)?[\w.-]+[^\S\n]*=)(?:[^\S\n]*(?:
 
 /**
  * Adds the variables of `.env` in `cwd` to the environment, whose own variables win. Parses like `node --env-file`, except
- * that `#` begins a comment only after a space. Throws `ConfigError` (`env_file_unreadable`).
+ * that `#` begins a comment only after a space. Throws `ConfigError` (`settings_invalid`).
  */
 export function withEnvFile(env: NodeJS.ProcessEnv, cwd: string): NodeJS.ProcessEnv {
   const text = textOf(join(cwd, ENV_FILE));
@@ -35,7 +35,7 @@ function textOf(path: string): string | null {
     const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown';
     // A folder named `.env` is a Python environment.
     if (['ENOENT', 'ENOTDIR', 'EISDIR'].includes(code)) return null;
-    throw new ConfigError('env_file_unreadable', `${ENV_FILE} is there and cannot be read (${code})`, {
+    throw new ConfigError('settings_invalid', `${ENV_FILE} is there and cannot be read (${code})`, {
       hint: 'let the user that runs content-sync read it, or take it away',
       cause: error,
     });

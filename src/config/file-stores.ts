@@ -1,4 +1,7 @@
-/** The setting `files` of a source: its schema, and which files go to which store. */
+/**
+ * The setting `files` of a source: its schema, and which files of the records go to which store (`resolveFiles`). A store is
+ * a folder (`disk:data/{source}/files`) or a bucket (`s3://bucket/prefix`).
+ */
 import { z } from 'zod';
 import type { SettingsFinding } from './file/yaml-file.ts';
 import { documented, timeSpan } from './profile/basic-fields.ts';
@@ -20,23 +23,18 @@ export interface FilesSettings extends Readonly<Omit<FilesFields, 'store'>> {
   readonly kept: Readonly<Record<string, readonly KeptFile[]>>;
 }
 
-/** What the settings of files depend on besides the source. */
-interface FilesContext {
-  cwd: string;
-  env: NodeJS.ProcessEnv;
-  fileMode: number;
-}
-
-/** A source whose files are resolved. */
-interface Source {
+/** A source whose files are resolved; files of its profile without a store have the default store already. */
+interface SourceWithFiles {
   name: string;
-  files: FilesFields;
   profile: Profile;
   resources: readonly string[];
 }
 
 /** Resolves the setting of a source; `cwd` is the base of relative paths. */
-export function filesOf(source: Source, { cwd, env, fileMode }: FilesContext): FilesSettings {
+export function resolveFiles(
+  source: SourceWithFiles & { files: FilesFields },
+  { cwd, env, fileMode }: { cwd: string; env: NodeJS.ProcessEnv; fileMode: number },
+): FilesSettings {
   const { store: _, ...rest } = source.files;
   const kept = resolveKeptFiles(source, cwd);
   const inBucket = storesOf({ kept }).some(({ kind }) => kind === 's3');
@@ -52,11 +50,10 @@ function bucketVariables(env: NodeJS.ProcessEnv): Record<string, string> {
 }
 
 /** Returns the files to download by resource, each with its store. */
-function resolveKeptFiles({ name, files, profile, resources }: Source, cwd: string): FilesSettings['kept'] {
-  const { store: defaultStore } = files;
+function resolveKeptFiles({ name, profile, resources }: SourceWithFiles, cwd: string): FilesSettings['kept'] {
   const kept = resources.flatMap((resource): [string, KeptFile[]][] => {
     const entries = (profile.resources[resource]?.files ?? []).flatMap((file): KeptFile[] => {
-      const store = storeOf(file.store ?? defaultStore ?? '', name, cwd);
+      const store = storeOf(file.store ?? '', name, cwd);
       return store === null ? [] : [{ ...file, store }];
     });
     return entries.length === 0 ? [] : [[resource, entries]];
@@ -65,11 +62,11 @@ function resolveKeptFiles({ name, files, profile, resources }: Source, cwd: stri
 }
 
 /** Adds the default store of the source to files of the profile without a store. */
-export function withDefaultStore(profile: Profile, { store: defaultStore }: FilesFields): Profile {
+export function withDefaultStore(profile: Profile, defaultStore: string | null): Profile {
   if (defaultStore === null) return profile;
   const resources = Object.entries(profile.resources).map(([name, resource]) => {
     const files = resource.files.map((file) => ({ ...file, store: file.store ?? defaultStore }));
-    return [name, files.length === 0 ? resource : { ...resource, files }] as const;
+    return [name, { ...resource, files }] as const;
   });
   return { ...profile, resources: Object.fromEntries(resources) };
 }
@@ -81,23 +78,19 @@ export function storesOf({ kept }: { kept: FilesSettings['kept'] }): StoreAddres
 }
 
 /** Finds sources that share a store, where `files prune` of one would remove files of the other. */
-export function storeFindings(
-  sources: readonly (Omit<Source, 'resources'> & { resources?: readonly string[] | undefined })[],
-  cwd: string,
-): SettingsFinding[] {
-  const taken = new Map<string, string>();
-  return sources.flatMap((source) => {
-    const { name, profile, resources = Object.keys(profile.resources) } = source;
-    const kept = resolveKeptFiles({ ...source, resources }, cwd);
-    return storesOf({ kept }).flatMap((store): SettingsFinding[] => {
+export function storeFindings(sources: readonly SourceWithFiles[], cwd: string): SettingsFinding[] {
+  const owners = new Map<string, string>();
+  return sources.flatMap((source) =>
+    storesOf({ kept: resolveKeptFiles(source, cwd) }).flatMap((store): SettingsFinding[] => {
+      const { name } = source;
       const location = storeLocation(store);
-      const other = taken.get(location) ?? name;
-      taken.set(location, other);
-      if (other === name) return [];
-      const message = `expected a store of its own, such as one with {source} in it, got that of ${other}: ${store.name}`;
+      const owner = owners.get(location) ?? name;
+      owners.set(location, owner);
+      if (owner === name) return [];
+      const message = `expected a store of its own, such as one with {source} in it, got that of ${owner}: ${store.name}`;
       return [{ path: ['sources', name, 'files', 'store'], part: 'value', message }];
-    });
-  });
+    }),
+  );
 }
 
 /** `sources.<name>.files`: where the files that the profile names are stored. */

@@ -1,4 +1,8 @@
-/** Loads a profile with those that it extends, and merges the fields that its resources inherit (`profileReader`). */
+/**
+ * Loads a profile (`profileReader`). A profile may extend another one, a resource another resource, and all resources
+ * inherit `defaults`: their fields are merged here before the result is checked. A fault is reported in the file from which
+ * the field comes.
+ */
 import { existsSync, readdirSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { checkValue } from './file/check-value.ts';

@@ -4,7 +4,7 @@ import { dirname, isAbsolute, join, relative, resolve } from 'node:path';
 import { ConfigError, messageOf } from '../model/errors.ts';
 import { alertFindings, alertSecrets } from './alerts-schema.ts';
 import { type CheckedSource, checkSource, type SourceEntry, type SourceContext } from './check-source.ts';
-import { filesOf, storeFindings, storesOf, withDefaultStore } from './file-stores.ts';
+import { resolveFiles, storeFindings, storesOf } from './file-stores.ts';
 import { checkValue } from './file/check-value.ts';
 import {
   holdsLiteralSecret,
@@ -24,7 +24,7 @@ import {
   type YamlFile,
 } from './file/yaml-file.ts';
 import { profileReader } from './load-profile.ts';
-import { networkOf, networkSecrets } from './network.ts';
+import { resolveNetwork, networkSecrets } from './network.ts';
 import { secretsOf } from './profile/auth.ts';
 import { controlPath, type Settings, settingsSchema, SOURCE_NAME, type SourceSettings } from './settings.ts';
 import {
@@ -175,15 +175,15 @@ function checkCommon(
   const filled = interpolate(value, context);
   const { data, findings } = checkValue(settingsSchema, filled.value ?? {}, filled.paths);
   const formal = findings?.filter(({ path }) => !filled.findings.some((each) => each.path.join() === path.join()));
-  const usable = checked.flatMap(({ name, source }) =>
-    source === null ? [] : [{ ...source.settings, name, profile: source.profile }],
-  );
+  const usable = checked.flatMap(({ name, source }) => {
+    if (source === null) return [];
+    const { profile, settings } = source;
+    return [{ name, profile, resources: settings.resources ?? Object.keys(profile.resources) }];
+  });
   const found = [
     ...filled.findings,
     ...(formal ?? []),
-    ...(data === null ? [] : placementFindings(data.warehouse, names, typeof written === 'string')),
-    ...(data === null ? [] : transportFindings(data.warehouse, context.env)),
-    ...(data === null ? [] : alertFindings(data.alerts, names)),
+    ...(data === null ? [] : commonFindings(data, names, typeof written === 'string', context.env)),
     ...storeFindings(usable, context.cwd),
   ];
   return {
@@ -195,13 +195,20 @@ function checkCommon(
   };
 }
 
-function isOfSource({ path }: SettingsFinding): boolean {
-  return path[0] === 'sources' && path.length > 1;
+/** Finds settings that do not fit the sources or the environment. `isFolder`: sources may be added at any time. */
+function commonFindings(
+  { warehouse, alerts }: CommonSettings,
+  names: readonly string[],
+  isFolder: boolean,
+  env: NodeJS.ProcessEnv,
+): SettingsFinding[] {
+  const message = warehouseTransportFault(warehouse, env);
+  const transport: SettingsFinding[] = message === null ? [] : [{ path: ['warehouse'], part: 'value', message }];
+  return [...placementFindings(warehouse, names, isFolder), ...transport, ...alertFindings(alerts, names)];
 }
 
-function transportFindings(warehouse: string, env: NodeJS.ProcessEnv): SettingsFinding[] {
-  const message = warehouseTransportFault(warehouse, env);
-  return message === null ? [] : [{ path: ['warehouse'], part: 'value', message }];
+function isOfSource({ path }: SettingsFinding): boolean {
+  return path[0] === 'sources' && path.length > 1;
 }
 
 /** Checks that each source has its own file or schema in the warehouse. `mayGrow` if sources may be added at any time. */
@@ -241,7 +248,7 @@ function assemble(
   const sources = usable.flatMap(({ name, source }): SourceSettings[] => {
     if (source === null) return [];
     const { http, ...settings } = source.settings;
-    const profile = withDefaultStore(source.profile, settings.files);
+    const { profile } = source;
     const resources = Object.keys(profile.resources).filter((one) => settings.resources?.includes(one) ?? true);
     const hash_key = settings.hash_key ?? privacy_key;
     const filesPlace = { cwd, env, fileMode: common.file_mode };
@@ -254,9 +261,9 @@ function assemble(
         profile,
         resources,
         auth: settings.auth ?? { type: 'none' },
-        files: filesOf({ ...settings, name, profile, resources }, filesPlace),
+        files: resolveFiles({ ...settings, name, profile, resources }, filesPlace),
         webhook: settings.webhook ?? null,
-        network: networkOf(http, cwd, env),
+        network: resolveNetwork(http, cwd, env),
         keep_runs,
         warehouse: sourceAddress(warehouse, name, cwd),
       },

@@ -1,4 +1,7 @@
-/** The setting `http` of a source: proxy, certificate authorities and client certificate. */
+/**
+ * The setting `http` of a source: proxy, certificate authorities and client certificate. `networkFindings` checks the files
+ * that it names, `resolveNetwork` reads them.
+ */
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { createSecureContext } from 'node:tls';
@@ -96,7 +99,7 @@ function readFiles(settings: NetworkFields, cwd: string): TlsFiles {
 }
 
 /** Resolves the setting: reads the TLS files, and the proxies from the environment. Throws for unreadable files. */
-export function networkOf(settings: NetworkFields, cwd: string, env: NodeJS.ProcessEnv): Network {
+export function resolveNetwork(settings: NetworkFields, cwd: string, env: NodeJS.ProcessEnv): Network {
   const { proxy } = settings;
   const url = proxy === 'none' ? '' : proxy;
   const proxies = url === undefined ? proxiesIn(env) : { http: url, https: url, except: '' };
@@ -122,5 +125,5 @@ export function networkSecrets({ proxies, key, passphrase }: Network): string[] 
 
 /** Returns the network without settings: only the proxies of the environment. */
 export function defaultNetwork(cwd: string, env: NodeJS.ProcessEnv): Network {
-  return networkOf(networkSchema.parse({}), cwd, env);
+  return resolveNetwork(networkSchema.parse({}), cwd, env);
 }

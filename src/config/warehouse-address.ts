@@ -1,4 +1,7 @@
-/** The setting `warehouse`: its schema, its faults and secrets, and the address of the database of each source. */
+/**
+ * The setting `warehouse`: its schema, its faults and secrets, and the address of the database of each source
+ * (`sourceAddress`): `sqlite:data/{source}.db` is a file per source, `postgres://...` a database with a schema per source.
+ */
 import { existsSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { dirname, resolve } from 'node:path';
@@ -8,25 +11,30 @@ import { z } from 'zod';
 /** The default that `init` proposes: a file per source, below the working directory. */
 export const DEFAULT_WAREHOUSE = 'sqlite:data/{source}.db';
 
-/** Parts of the address of one database, by its kind. */
-interface AddressKinds {
-  sqlite: { readonly file: string };
-  postgres: {
-    /** The address itself; may hold a password. */
-    readonly text: string;
-    /** Connection string for the driver, without `schema`. */
-    readonly connection: string;
-    /** The schema of the source. */
-    readonly schema: string;
-  };
+/** The address of the SQLite file of a source. */
+interface SqliteAddress {
+  readonly kind: 'sqlite';
+  readonly file: string;
 }
 
-export type DatabaseKind = keyof AddressKinds;
+/** The address of the schema of a source in a Postgres database. */
+interface PostgresSchemaAddress {
+  readonly kind: 'postgres';
+  /** The address itself; may hold a password. */
+  readonly text: string;
+  /** Connection string for the driver, without `schema`. */
+  readonly connection: string;
+  /** The schema of the source. */
+  readonly schema: string;
+}
+
+export type DatabaseKind = 'sqlite' | 'postgres';
 
 /** The address of one source's database. */
-export type WarehouseAddress<Kind extends DatabaseKind = DatabaseKind> = {
-  [Each in Kind]: { readonly kind: Each } & AddressKinds[Each];
-}[Kind];
+export type WarehouseAddress<Kind extends DatabaseKind = DatabaseKind> = Extract<
+  SqliteAddress | PostgresSchemaAddress,
+  { kind: Kind }
+>;
 
 /** The kind of database by the scheme of the address. */
 export const SCHEMES: Readonly<Record<string, DatabaseKind>> = {

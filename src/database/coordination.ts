@@ -47,8 +47,6 @@ export interface Coordination {
    * now. One statement for any number of sources.
    */
   lead(sources: readonly string[], owner: string, forMs: number): Promise<string[]>;
-  /** True if a process leads the source. */
-  isLed(source: string): Promise<boolean>;
   /** Gives up the leadership of all sources. */
   resign(owner: string): Promise<void>;
   close(): Promise<void>;

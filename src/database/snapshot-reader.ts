@@ -53,7 +53,7 @@ const SHOWN_CHARACTERS = 40;
 /** The error for a value that its column's type does not allow: another program wrote it. */
 export function typeMismatch(value: unknown, { name, type }: ReadColumn): SyncError {
   const shown = JSON.stringify(String(value).slice(0, SHOWN_CHARACTERS));
-  return new SyncError('export_misfit', `a value of column ${name} is no ${type}: ${shown}`, {
+  return new SyncError('export_failed', `a value of column ${name} is no ${type}: ${shown}`, {
     recovery: 'stop',
     hint: 'correct the row if somebody else wrote it; or leave its table out, by naming the others with --tables',
   });

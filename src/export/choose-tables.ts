@@ -60,7 +60,7 @@ export async function chooseTables(
   }
   const what = names.length === 0 ? 'are no views to export yet' : `is no view "${unknown.join('", "')}" to export`;
   const first = 'run content-sync backfill or sync: the first copied rows create the views';
-  throw new ConfigError('export_unknown_table', `there ${what}`, {
+  throw new ConfigError('usage', `there ${what}`, {
     hint: names.length === 0 || views.length === 0 ? first : `there are ${[...known].join(', ')}`,
   });
 }

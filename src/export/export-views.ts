@@ -121,14 +121,14 @@ async function writeExport(request: ExportRequest, isShared: boolean): Promise<E
 async function checkPlace({ place, source }: ExportRequest, before: Manifest | null): Promise<void> {
   if (before?.source === source) return;
   if (before !== null) {
-    throw new ConfigError('export_place_taken', `${place.shown}: the export of source ${before.source} is there`, {
+    throw new ConfigError('export_unwritable', `${place.shown}: the export of source ${before.source} is there`, {
       hint: 'name another place, one for each source',
     });
   }
   const own = new Set([LOCK, NEXT_MANIFEST, MANIFEST]);
   const foreign = (await place.list()).find(({ path }) => !DATA_FILE.test(path) && !own.has(path));
   if (foreign === undefined) return;
-  throw new ConfigError('export_place_taken', `${place.shown}: there is something else: ${foreign.path}`, {
+  throw new ConfigError('export_unwritable', `${place.shown}: there is something else: ${foreign.path}`, {
     hint: 'name an empty or a new place: an export removes files that its manifest no longer lists',
   });
 }

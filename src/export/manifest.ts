@@ -63,7 +63,7 @@ export type ManifestFile = z.output<typeof file>;
 export function readManifest(text: string, shown: string): Manifest {
   const read = manifest.safeParse(parseJson(text));
   if (read.success) return read.data;
-  throw new ConfigError('export_place_taken', `${shown}: its manifest.json was not written by this version`, {
+  throw new ConfigError('export_unwritable', `${shown}: its manifest.json was not written by this version`, {
     hint: 'name an empty place; or, if a newer content-sync wrote the manifest, use that version',
   });
 }

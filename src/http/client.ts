@@ -1,10 +1,11 @@
+// The types of the HTTP client of a source: what a caller requests, what it gets, and what is counted and logged.
+// Every other folder that requests something from the service imports this file; `create-client.ts` creates the
+// client.
 import type { AnswerRule } from '../config/profile/request-fields.ts';
 import type { JsonValue } from '../model/json.ts';
 import type { Lane, Outcome } from '../model/vocabulary.ts';
 import type { MemoryReservation } from './body/answer-memory.ts';
 import type { BodySink } from './body/read-body.ts';
-
-/** Types of the HTTP client of a source: a request, its answer, the counters and the log events. */
 
 /** Counters that the caller passes in; they are valid also if the request fails. */
 export interface RequestMeter {

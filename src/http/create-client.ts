@@ -1,3 +1,5 @@
+// Creates the HTTP client of one source from its profile and settings: one connection pool, one credential, one rate
+// limiter. `request-loop.ts` runs its requests.
 import type { Network } from '../config/network.ts';
 import type { AuthSettings } from '../config/profile/auth.ts';
 import { sincePlaces } from '../config/profile/incremental.ts';
@@ -22,8 +24,6 @@ import {
   PLAIN_HEADERS,
   runRequest,
 } from './request-loop.ts';
-
-/** Opens the HTTP client of one source (`createClient`). */
 
 export interface ClientOptions {
   baseUrl: URL;

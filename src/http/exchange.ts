@@ -1,7 +1,5 @@
-/**
- * Sends one HTTP request over undici and reads its answer, with deadlines and size limits. No retries and no
- * redirects.
- */
+// Sends one HTTP request over undici and reads its answer once: with a deadline and a size limit, without retries and
+// redirects, which `request-loop.ts` adds. Also creates the connection pool, with proxy and certificates.
 import { getCACertificates } from 'node:tls';
 import { Agent, type buildConnector, type Dispatcher, EnvHttpProxyAgent, errors, request as send } from 'undici';
 import type { Network } from '../config/network.ts';

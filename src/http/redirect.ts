@@ -1,4 +1,6 @@
-/** Decides which addresses may be requested, also by redirects, and keeps credentials at the origin of the service. */
+// Decides which addresses may be requested, also by redirects, and keeps the credential at the origin of the service.
+// Example: a service redirects a page to another host. Nothing is sent there, because the other host would get the
+// credential.
 import { SyncError } from '../model/errors.ts';
 import { holdsSecret } from '../observe/scrub.ts';
 

@@ -1,4 +1,5 @@
-// Plans the managed views for changed tables, and the statements that store their definitions.
+// Plans which views must be created again after the tables of a resource changed (`viewGrowth`), with the statements that
+// store their definitions. Also keeps the view `calendar` complete, so that each stored time has its day in it (`coverRows`).
 import { isDeepStrictEqual } from 'node:util';
 import { type CompiledQuery, type Kysely, sql } from 'kysely';
 import type { Relations } from '../config/profile/profile.ts';

@@ -1,4 +1,5 @@
-// Reads the keys of a page's records, keeps the newest record of each key, and rejects records without a usable key.
+// Reads the key of each record of a page (`keyRecords`). Of several records with one key it keeps the newest, and it rejects
+// records without a usable key, which could not be found again.
 import type { ResourceProfile } from '../config/profile/profile.ts';
 import type { Forgotten } from '../database/state/forgotten.ts';
 import type { JsonValue, SourceRecord, Updated } from '../model/json.ts';
@@ -49,7 +50,7 @@ export interface KeyedRecords {
   keyed: KeyedRecord[];
   rejects: RejectedRecord[];
   /** Records that the profile's filter excludes, unless another record of the page with the same key passes it. */
-  leftOut: ExcludedRecord[];
+  filteredOut: ExcludedRecord[];
   conflicts: KeyConflicts;
 }
 
@@ -67,7 +68,7 @@ export function keyRecords(records: readonly SourceRecord[], profile: ResourcePr
   const taken = recordsPassingFilter(records);
   const compared = comparedPart(profile.fields);
   for (const record of taken) {
-    const found = record.aside === undefined ? recordKey(record.value, profile.id) : { reject: record.aside };
+    const found = record.rejection === undefined ? recordKey(record.value, profile.id) : { reject: record.rejection };
     if ('reject' in found) {
       rejects.push({ key: null, ...found.reject, bytes: record.bytes });
       continue;
@@ -87,14 +88,14 @@ export function keyRecords(records: readonly SourceRecord[], profile: ResourcePr
     if (before !== undefined) copies.push(stays ? before : keyed);
     if (stays) byKey.set(keyed.key, keyed);
   }
-  const leftOut = taken === records ? [] : findExcluded(records, profile).filter(({ key }) => !byKey.has(key));
-  return { keyed: [...byKey.values()], rejects, leftOut, conflicts: countConflicts(copies, byKey) };
+  const filteredOut = taken === records ? [] : findExcluded(records, profile).filter(({ key }) => !byKey.has(key));
+  return { keyed: [...byKey.values()], rejects, filteredOut, conflicts: countConflicts(copies, byKey) };
 }
 
 /** The keys of the records that the filter excludes. Skips a record without a usable key: it never had a row. */
 function findExcluded(records: readonly SourceRecord[], profile: ResourceProfile): ExcludedRecord[] {
-  return records.flatMap(({ value, isLeftOut }) => {
-    const found = isLeftOut === true ? recordKey(value, profile.id) : null;
+  return records.flatMap(({ value, isFilteredOut }) => {
+    const found = isFilteredOut === true ? recordKey(value, profile.id) : null;
     return found !== null && 'key' in found ? [{ key: found.key, updated: updatedTime(value, profile) }] : [];
   });
 }
@@ -137,8 +138,8 @@ export function dropForgotten(
 }
 
 /** Parses the bytes of a rejected record, whose value is null. */
-function valueOf({ value, aside, bytes }: SourceRecord): JsonValue {
-  if (aside === undefined) return value;
+function valueOf({ value, rejection, bytes }: SourceRecord): JsonValue {
+  if (rejection === undefined) return value;
   try {
     return parseJson(bytes.toString());
   } catch {

@@ -1,4 +1,4 @@
-// The dependencies of all functions in this folder.
+// What all functions of this folder need: the database, the resource with its lease, and the profile.
 import type { Clock } from '../model/clock.ts';
 import type { Profile, ResourceProfile } from '../config/profile/profile.ts';
 import type { OwnedResource } from '../database/state/owned-resource.ts';

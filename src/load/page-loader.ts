@@ -1,6 +1,8 @@
-// Loads the pages of one resource: compares, shapes, grows the tables, and commits one transaction per page.
+// Loads the pages of one resource (`openPageLoader`). For each page it compares the records with the stored rows, turns
+// new and changed ones into rows, grows the tables if they need it, and commits everything in one transaction.
 import type { CompiledQuery } from 'kysely';
 import { readTables } from '../database/state/catalog.ts';
+import type { OwnedResource } from '../database/state/owned-resource.ts';
 import { resolveRejects, restoreDeletes, saveRejects } from '../database/state/stored-rows.ts';
 import type { ReportedDelete } from '../database/state/suspects.ts';
 import { saveSourceTexts } from '../database/state/versions.ts';
@@ -12,7 +14,16 @@ import { finishReshape, fixColumns, growTables, shapeAndGrow } from './grow-shap
 import { coverRows } from './grow-views.ts';
 import type { KeyConflicts, KeyedRecord, RejectedRecord } from './key-records.ts';
 import type { LoadContext } from './load-context.ts';
-import { type ExcludedRow, keyOf, type LoadablePage, type OlderPolicy, pageRows, type PreparedPage, preparePage, shapeOf } from './prepare-page.ts';
+import {
+  type ExcludedRow,
+  keyOf,
+  type LoadablePage,
+  type OlderPolicy,
+  pageRows,
+  type PreparedPage,
+  preparePage,
+  shapeOf,
+} from './prepare-page.ts';
 
 /** A record's key and the service's own time of change: its text, and epoch milliseconds. */
 export interface DatedKey {
@@ -32,7 +43,7 @@ export interface PageFacts {
   /** Records in a state older than their row, which was not accepted. */
   older: readonly KeyedRecord[];
   /** Keys of records that the profile's filter excludes; their times are among `updated`. */
-  leftOut: readonly string[];
+  filteredOut: readonly string[];
   /** Their live rows. */
   excludedRows: readonly ExcludedRow[];
   /** Live rows whose tombstones the page has. */
@@ -88,34 +99,27 @@ async function loadPage(
   const { own } = warehouse;
   const shapeBefore = shapeOf(owned);
   const prepared = await preparePage(context, policy, shapeBefore, page);
-  const { keyed, tombstones, difference, toWrite, excludedRows } = prepared;
-  const requestedAt = difference.stampedAt;
-  const shaped = await shapeIntoTables(context, toWrite);
-  const rejectedAt = new Set(shaped.rejects.map(({ index }) => index));
-  const written = rejectedAt.size === 0 ? toWrite : toWrite.filter((_, index) => !rejectedAt.has(index));
-  const unfit = shaped.rejects.map(({ index, reason, detail }) => {
-    const { key = null, bytes = Buffer.alloc(0) } = toWrite[index] ?? {};
-    return { key, reason, detail, bytes };
-  });
-  const rejects = [...prepared.rejects, ...unfit];
-
+  const { keyed, tombstones, difference } = prepared;
+  const shaped = await shapeIntoTables(context, prepared.toWrite);
+  const { written, rejects } = separateRejects(prepared, shaped);
   const outcome = toOutcome(prepared, shaped, rejects.length);
-  const facts = {
+  const facts: PageFacts = {
     records: page.records.length,
     keys: keyed.map(keyOf),
     unkeyed: prepared.rejects.length,
     updated: datedKeys(prepared),
     older: difference.older,
-    leftOut: prepared.leftOut.map(keyOf),
-    excludedRows,
+    filteredOut: prepared.filteredOut.map(keyOf),
+    excludedRows: prepared.excludedRows,
     tombstoned: difference.tombstoned.map(({ key }) => ({ key, at: tombstones.get(key)?.at ?? null })),
     written,
     rows: shaped.rows,
   };
   const together = await statements(facts, outcome);
   await coverRows(context, shaped.rows);
-  const resolved = owned.openRejects + rejects.length > 0 ? [...written.map(keyOf), ...tombstones.keys()] : [];
-  const writtenKeys = new Set(difference.restored.length === 0 ? [] : written.map(keyOf));
+  const requestedAt = difference.stampedAt;
+  const writtenKeys = new Set(written.map(keyOf));
+  const resolved = owned.openRejects + rejects.length > 0 ? [...writtenKeys, ...tombstones.keys()] : [];
   const restored = difference.restored.filter((key) => writtenKeys.has(key));
   await warehouse.commit({
     rows: pageRows(context, shaped.rows, written, requestedAt),
@@ -129,14 +133,31 @@ async function loadPage(
     ],
   });
   owned.openRejects += rejects.length;
-  for (const watched of owned.watches) {
+  noteListedKeys(owned, prepared, page.requestedAt);
+  return outcome;
+}
+
+/** Separates the records that are written from those that do not fit the tables, and lists all rejects of the page. */
+function separateRejects(
+  { toWrite, rejects }: PreparedPage,
+  shaped: ShapedPage,
+): { written: readonly KeyedRecord[]; rejects: RejectedRecord[] } {
+  const reasons = new Map(shaped.rejects.map((reject) => [reject.index, reject]));
+  const unfit = toWrite.flatMap(({ key, bytes }, index): RejectedRecord[] => {
+    const found = reasons.get(index);
+    return found === undefined ? [] : [{ key, reason: found.reason, detail: found.detail, bytes }];
+  });
+  return { written: toWrite.filter((_, index) => !reasons.has(index)), rejects: [...rejects, ...unfit] };
+}
+
+/** Notes when a page listed records that another part of the run is fetching from the service one by one (`watches`). */
+function noteListedKeys({ watches }: OwnedResource, { keyed, tombstones }: PreparedPage, requestedAt: number): void {
+  for (const watched of watches) {
     for (const { key } of keyed) {
       const before = tombstones.has(key) ? undefined : watched.get(key);
-      // Unchanged records count too.
-      if (before !== undefined && before < page.requestedAt) watched.set(key, page.requestedAt);
+      if (before !== undefined && before < requestedAt) watched.set(key, requestedAt);
     }
   }
-  return outcome;
 }
 
 /** Shapes records into rows, after the tables have grown and stored rows were rewritten if that is necessary. */
@@ -148,12 +169,10 @@ export async function shapeIntoTables(context: LoadContext, records: readonly Ke
   return context.owned.shape === shaped.shape ? shaped : shapeAndGrow(context, records);
 }
 
-/** A plain loop, because it runs for each record. */
-function datedKeys({ keyed, leftOut }: PreparedPage): DatedKey[] {
-  const dated: DatedKey[] = [];
-  for (const list of [keyed, leftOut])
-    for (const { key, updated } of list) if (updated !== null) dated.push({ key, text: updated.text, at: updated.at });
-  return dated;
+function datedKeys({ keyed, filteredOut }: PreparedPage): DatedKey[] {
+  return [...keyed, ...filteredOut].flatMap(({ key, updated }) =>
+    updated === null ? [] : [{ key, text: updated.text, at: updated.at }],
+  );
 }
 
 /** The changes of one page to the warehouse, as counts. */
@@ -164,16 +183,15 @@ export interface PageOutcome {
   updated: number;
   unchanged: number;
   rejected: number;
-  /** Records that were dropped because an operator had them erased; absent for none. */
-  forgotten?: number;
+  /** Records that were dropped because an operator had them erased. */
+  forgotten: number;
   /** Records that share a key with another record of the page. */
   conflicts: KeyConflicts;
-  /** As in `Difference`; absent for none. */
-  overwritten?: readonly string[];
-  /** Fields that seem to change with every response; absent for none. */
-  volatile?: readonly string[];
-  /** A time of change that was cut to milliseconds; absent for none. */
-  cutTime?: string;
+  /** As in `Difference`. */
+  overwritten: readonly string[];
+  /** As in `PreparedPage`. */
+  volatile: readonly string[];
+  cutTime: string | null;
   /** Rows that an older state of the record replaced. */
   wentBack: number;
   /** Values that went into `_overflow`, were left out by the contract, or were repaired for their column. */
@@ -182,29 +200,17 @@ export interface PageOutcome {
   repaired: number;
 }
 
-function toOutcome(
-  { difference, conflicts, taken: records, forgotten }: PreparedPage,
-  { rejects, overflowed, discarded, repaired }: ShapedPage,
-  rejected: number,
-): PageOutcome {
+function toOutcome(prepared: PreparedPage, shaped: ShapedPage, rejected: number): PageOutcome {
+  const { difference, conflicts, taken: records, forgotten, volatile, cutTime } = prepared;
+  const { overwritten, wentBack } = difference;
+  const { rejects, overflowed, discarded, repaired } = shaped;
   const rejectedInserts = rejects.filter(({ index }) => index < difference.inserts.length).length;
   const inserted = difference.inserts.length - rejectedInserts;
   const updated = difference.updates.length - (rejects.length - rejectedInserts);
   // The rest: records without a change, and copies on the same page with the same content.
   const unchanged = records - inserted - updated - rejected - conflicts.older - conflicts.undecided;
-  const { overwritten, volatile = [], cutTime = null, wentBack } = difference;
-  const rows = { records, inserted, updated, unchanged, rejected, wentBack };
-  return {
-    ...rows,
-    conflicts,
-    overflowed,
-    discarded,
-    repaired,
-    ...(forgotten === 0 ? {} : { forgotten }),
-    ...(overwritten.length === 0 ? {} : { overwritten }),
-    ...(volatile.length === 0 ? {} : { volatile }),
-    ...(cutTime === null ? {} : { cutTime }),
-  };
+  const counts = { records, inserted, updated, unchanged, rejected, forgotten, wentBack };
+  return { ...counts, conflicts, overwritten, volatile, cutTime, overflowed, discarded, repaired };
 }
 
 function rejectStatements({ warehouse, owned, runId }: LoadContext, rejects: readonly RejectedRecord[], at: string) {

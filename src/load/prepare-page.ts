@@ -1,4 +1,5 @@
-// Compares the records of a page with the stored rows: new, changed, unchanged, older or deleted.
+// Compares the records of a page with the stored rows before anything is written (`preparePage`): which are new, changed,
+// unchanged or deleted, and which are older than their row, as a replica of the service that lags behind may send them.
 import type { ResourceProfile } from '../config/profile/profile.ts';
 import type { OwnedResource } from '../database/state/owned-resource.ts';
 import { currentBodies } from '../database/state/versions.ts';
@@ -37,11 +38,15 @@ export interface PreparedPage extends KeyedRecords {
   taken: number;
   /** Records that the service marks as deleted, by key. */
   tombstones: ReadonlyMap<string, Tombstone>;
-  /** Live rows of the records in `leftOut`, written before the page was requested. */
+  /** Live rows of the records in `filteredOut`, written before the page was requested. */
   excludedRows: readonly ExcludedRow[];
   difference: Difference;
   /** New records, then changed ones. */
   toWrite: readonly KeyedRecord[];
+  /** Fields that differ in nearly all records of the page, although no record has another time of change. */
+  volatile: readonly string[];
+  /** A time of change of a new record that the warehouse cuts to milliseconds; null for none. */
+  cutTime: string | null;
 }
 
 /** A live row whose record the profile's filter excludes. */
@@ -58,27 +63,35 @@ export async function preparePage(
   shape: ResourceShape,
   page: LoadablePage,
 ): Promise<PreparedPage> {
-  const { profile, owned } = context;
+  const { profile, owned, warehouse, clock } = context;
   const { records, forgotten } = dropForgotten(page.records, profile, owned.forgotten);
-  const keyed = keyRecords(records, profile);
-  const tombstones = new Map<string, Tombstone>();
-  for (const { key, value } of profile.deleted === null ? [] : keyed.keyed) {
-    const tombstone = tombstoneOf(value, profile);
-    if (tombstone !== null) tombstones.set(key, tombstone);
-  }
+  const found = keyRecords(records, profile);
+  const tombstones = findTombstones(found.keyed, profile);
   const requestedAt = timestampText(page.requestedAt);
-  const difference = await compareWithStored(context, policy, shape, { records: keyed.keyed, tombstones, requestedAt });
-  const excludedRows = await findExcludedRows(context, shape, keyed.leftOut, requestedAt);
-  const toWrite = difference.updates.length === 0 ? difference.inserts : [...difference.inserts, ...difference.updates];
+  const stored = await storedRows(context, shape, found.keyed);
+  const now = timestampText(clock.now());
+  const compared = compareRecords(found.keyed, stored, requestedAt, policy, now, tombstones);
+  const { difference, volatile } = await compareBodies(context, compared, stored, found.keyed.length);
   return {
-    ...keyed,
+    ...found,
     forgotten,
     taken: recordsPassingFilter(records).length,
     tombstones,
-    excludedRows,
+    excludedRows: await findExcludedRows(context, shape, found.filteredOut, requestedAt),
     difference,
-    toWrite,
+    toWrite: [...difference.inserts, ...difference.updates],
+    volatile,
+    cutTime: warehouse.keepsMicroseconds ? null : timeWithMicroseconds(difference.inserts),
   };
+}
+
+function findTombstones(records: readonly KeyedRecord[], profile: ResourceProfile): ReadonlyMap<string, Tombstone> {
+  const tombstones = new Map<string, Tombstone>();
+  for (const { key, value } of records) {
+    const tombstone = tombstoneOf(value, profile);
+    if (tombstone !== null) tombstones.set(key, tombstone);
+  }
+  return tombstones;
 }
 
 /** Returns the rows of a page for `Warehouse.commit`; `written` are the records, in the order of the rows. */
@@ -92,23 +105,20 @@ export function pageRows(
   return { resource: owned.resource, history: profile.history, requestedAt, rows, children, records: written };
 }
 
-async function compareWithStored(
-  context: LoadContext,
-  policy: OlderPolicy,
-  shape: ResourceShape,
-  page: { records: KeyedRecord[]; tombstones: ReadonlyMap<string, Tombstone>; requestedAt: string },
-): Promise<Difference> {
-  const { warehouse, owned, profile, clock } = context;
-  const { records, tombstones, requestedAt } = page;
-  const stored = await storedRows(context, shape, records);
-  const difference = compareRecords(records, stored, requestedAt, policy, timestampText(clock.now()), tombstones);
-  if (!warehouse.keepsMicroseconds) difference.cutTime = timeWithMicroseconds(difference.inserts);
-  if (profile.history === 'none' || difference.updates.length === 0) return difference;
-
+/**
+ * Compares the updates with their stored bodies, and drops those that only differ in the order of members or in white
+ * space: the hash of the text differs there, but nothing has changed. `listed` is the number of records on the page.
+ */
+async function compareBodies(
+  { warehouse, owned, profile }: LoadContext,
+  difference: Difference,
+  stored: ReadonlyMap<string, StoredRow>,
+  listed: number,
+): Promise<{ difference: Difference; volatile: string[] }> {
+  if (profile.history === 'none' || difference.updates.length === 0) return { difference, volatile: [] };
   const bodies = await currentBodies(warehouse.own, owned.resource, difference.updates.map(keyOf));
   const compared = comparedPart(profile.fields);
   const before = new Map<string, JsonValue>();
-  // Another order of members or other white space is no change.
   const updates = difference.updates.filter(({ key, value }) => {
     const body = bodies.get(key);
     if (body === undefined || stored.get(key)?.deletedAt !== null) return true;
@@ -117,12 +127,11 @@ async function compareWithStored(
     return !sameJson(compared(known), compared(value));
   });
   const keys = new Set(updates.map(keyOf));
+  const unchanged = difference.unchanged + difference.updates.length - updates.length;
+  const overwritten = difference.overwritten.filter((key) => keys.has(key));
   return {
-    ...difference,
-    updates,
-    unchanged: difference.unchanged + difference.updates.length - updates.length,
-    overwritten: difference.overwritten.filter((key) => keys.has(key)),
-    volatile: volatileFields(records.length, updates, before, profile),
+    difference: { ...difference, updates, unchanged, overwritten },
+    volatile: volatileFields(listed, updates, before, profile),
   };
 }
 
@@ -180,12 +189,12 @@ function volatileFields(
 async function findExcludedRows(
   context: LoadContext,
   shape: ResourceShape,
-  leftOut: readonly ExcludedRecord[],
+  filteredOut: readonly ExcludedRecord[],
   before: string,
 ): Promise<ExcludedRow[]> {
-  if (leftOut.length === 0) return [];
-  const stored = await storedRows(context, shape, leftOut);
-  return leftOut.flatMap(({ key, updated }) => {
+  if (filteredOut.length === 0) return [];
+  const stored = await storedRows(context, shape, filteredOut);
+  return filteredOut.flatMap(({ key, updated }) => {
     const row = stored.get(key);
     const isLive = row !== undefined && row.deletedAt === null && row.syncedAt <= before;
     return isLive ? [{ key, isOlder: isOlder(updated, row.updated) }] : [];
@@ -234,10 +243,6 @@ interface Difference {
    * before it: the listing shows several states of one record, or two records have one key.
    */
   overwritten: string[];
-  /** Fields that differ in nearly all records of the page, none of which has another time of change. */
-  volatile?: string[];
-  /** A time of change of a new record that the warehouse cuts to milliseconds; null for none. */
-  cutTime?: string | null;
 }
 
 /**
@@ -269,8 +274,8 @@ export function compareRecords(
 function addTombstone(result: Difference, record: KeyedRecord, row: StoredRow | undefined, policy: OlderPolicy): void {
   result.unchanged += 1;
   if (row === undefined || row.deletedAt !== null || row.syncedAt > result.stampedAt) return;
-  const isDoubtful = isOlder(record.updated, row.updated) && !isAccepted(record, policy);
-  (isDoubtful ? result.older : result.tombstoned).push(record);
+  const isRefused = isOlder(record.updated, row.updated) && !isAccepted(record, policy);
+  (isRefused ? result.older : result.tombstoned).push(record);
 }
 
 function addRecord(result: Difference, record: KeyedRecord, row: StoredRow | undefined, policy: OlderPolicy): void {
@@ -282,9 +287,9 @@ function addRecord(result: Difference, record: KeyedRecord, row: StoredRow | und
   const isSame = row.hash === record.hash;
   const isOld = !isSame && !isDeleted && isOlder(record.updated, row.updated);
   const isOvertaken = row.syncedAt > result.stampedAt;
-  const isDoubtful = isOld && !isOvertaken && !isAccepted(record, policy);
-  if (isDoubtful) result.older.push(record);
-  if (isOvertaken || isDoubtful || (isSame && !isDeleted)) {
+  const isRefused = isOld && !isOvertaken && !isAccepted(record, policy);
+  if (isRefused) result.older.push(record);
+  if (isOvertaken || isRefused || (isSame && !isDeleted)) {
     result.unchanged += 1;
     return;
   }

@@ -1,4 +1,4 @@
-// Paths to values in a JSON body, such as `data[0].id`.
+// Paths to values in a JSON body, such as `data[0].id`, as profiles and messages write them (`parseBodyPath`).
 
 /**
  * One step of a path: a key, an index (from the end if negative), each element of an array, or each value of a map.

@@ -30,9 +30,9 @@ export interface SourceRecord {
   /** The source as it was received, if `bytes` lacks hidden fields. */
   asSent?: Buffer;
   /** Why the record is rejected; then it has no value. Absent for a valid record. */
-  aside?: { readonly reason: string; readonly detail: string };
+  rejection?: { readonly reason: string; readonly detail: string };
   /** True if the profile's filter excludes the record, so that it gets no row. */
-  isLeftOut?: boolean;
+  isFilteredOut?: boolean;
 }
 
 declare global {

@@ -1,4 +1,4 @@
-// The tables, columns and rows that are made from the records of a service.
+// The tables, columns and rows that are made from the records of a service: the shape of a resource, and its changes.
 import type { ColumnType } from './vocabulary.ts';
 
 /** The path from the record to the values of a column or table; `[]` means "each element". */

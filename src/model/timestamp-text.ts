@@ -62,35 +62,16 @@ function calendarDay(at: number): CalendarDay {
 /** A clock that differs more is ignored, because one wrong response would affect all later times. */
 const MAX_CLOCK_OFFSET_MS = DAY_MS;
 
-const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'];
+/** The forms of RFC 9110, 5.6.7: IMF-fixdate, RFC 850 and asctime. The last one has no zone and is GMT as well. */
+const HTTP_DATE =
+  /^(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)(?:[a-z]*, (\d\d)[ -]\w{3}[ -](?:\d\d)?\d\d \d\d:\d\d:[0-5]\d GMT| \w{3} ([ \d]\d) \d\d:\d\d:[0-5]\d \d{4})$/;
 
-/** IMF-fixdate, RFC 850 and asctime (RFC 9110, 5.6.7). The last one has no zone and is GMT as well. */
-const FORMS = [
-  /^(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun), (?<day>\d\d) (?<month>\w{3}) (?<year>\d{4}) (?<time>\d\d:\d\d:\d\d) GMT$/,
-  /^(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day, (?<day>\d\d)-(?<month>\w{3})-(?<year>\d\d) (?<time>\d\d:\d\d:\d\d) GMT$/,
-  /^(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) (?<month>\w{3}) (?<day>[ \d]\d) (?<time>\d\d:\d\d:\d\d) (?<year>\d{4})$/,
-];
-
-/**
- * Parses an HTTP-date in any of its three forms into epoch milliseconds; null for any other text and for days and times
- * that do not exist. A two-digit year is the one within 50 years of `now` (epoch milliseconds).
- */
-export function httpDate(text: string, now: number): number | null {
-  const {
-    day = '',
-    month = '',
-    year = '',
-    time = '',
-  } = FORMS.values()
-    .map((form) => form.exec(text)?.groups)
-    .find(Boolean) ?? {};
-  const [hours = NaN, minutes = NaN, seconds = NaN] = time.split(':').map(Number);
-  const at = new Date(0);
-  at.setUTCFullYear(year.length === 2 ? nearYear(Number(year), now) : Number(year), MONTHS.indexOf(month), Number(day));
-  if (at.getUTCDate() !== Number(day) || at.getUTCMonth() !== MONTHS.indexOf(month)) return null;
-  // A leap second is written as 60.
-  if (!(hours < 24 && minutes < 60 && seconds <= 60)) return null;
-  return at.setUTCHours(hours, minutes, seconds);
+/** Parses an HTTP-date into epoch milliseconds; null for any other text and for days and times that do not exist. */
+export function httpDate(text: string): number | null {
+  const [, dayBeforeMonth, day = dayBeforeMonth] = HTTP_DATE.exec(text) ?? [];
+  const at = Date.parse(text.endsWith('GMT') ? text : `${text} GMT`);
+  // `Date.parse` takes 31 February for a day in March.
+  return day !== undefined && new Date(at).getUTCDate() === Number(day) ? at : null;
 }
 
 /**
@@ -98,11 +79,6 @@ export function httpDate(text: string, now: number): number | null {
  * day from the local clock. `receivedAt` is local, in epoch milliseconds.
  */
 export function clockOf(header: string | string[] | undefined, receivedAt: number): number | null {
-  const date = typeof header === 'string' ? httpDate(header.trim(), receivedAt) : null;
+  const date = typeof header === 'string' ? httpDate(header.trim()) : null;
   return date !== null && Math.abs(date - receivedAt) <= MAX_CLOCK_OFFSET_MS ? date : null;
-}
-
-function nearYear(twoDigits: number, now: number): number {
-  const first = new Date(now).getUTCFullYear() - 49;
-  return first + ((((twoDigits - first) % 100) + 100) % 100);
 }

@@ -40,13 +40,13 @@ export function bucketAccess(
 
 /** Error codes and hints for one use of a bucket: file store or export. */
 export interface BucketErrors {
-  readonly missing: string;
+  /** The bucket or the credentials cannot be used: a user has to act. */
   readonly refused: string;
+  /** A later attempt may succeed. */
   readonly failed: string;
-  readonly unreachable: string;
   /** What to do once the service responds again. */
   readonly again: string;
-  /** The recovery of errors that a later attempt may overcome. */
+  /** The recovery of `failed`. */
   readonly recovery: Recovery;
 }
 
@@ -283,20 +283,17 @@ function nullIf(...statuses: readonly number[]): (error: unknown) => null {
 }
 
 /** Responses that an operator has to act on; the first row that matches counts. */
-const REFUSALS: readonly { matches: RegExp; code: 'missing' | 'refused'; hint: string }[] = [
+const REFUSALS: readonly { matches: RegExp; hint: string }[] = [
   {
     matches: /NoSuchBucket/,
-    code: 'missing',
     hint: 'create the bucket, or check its name, AWS_REGION and AWS_ENDPOINT_URL',
   },
   {
     matches: /PermanentRedirect|AuthorizationHeaderMalformed|IllegalLocation|^301/,
-    code: 'refused',
     hint: 'the bucket is in another region: set AWS_REGION to it',
   },
   {
     matches: /^40[13]/,
-    code: 'refused',
     hint: 'check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN, and that they may list, read, write and delete below the prefix',
   },
 ];
@@ -306,7 +303,7 @@ function bucketError(access: BucketAccess, errors: BucketErrors, what: string, e
   const status = statusOf(error);
   const shown = `s3://${access.bucket}${access.endpoint === null ? '' : ` at ${new URL(access.endpoint).host}`}`;
   if (status === null) {
-    return new SyncError(errors.unreachable, `${shown}: ${messageOf(error)}`, {
+    return new SyncError(errors.failed, `${shown}: ${messageOf(error)}`, {
       recovery: errors.recovery,
       hint: `check AWS_ENDPOINT_URL, AWS_REGION and the network, then ${errors.again}`,
       cause: error,
@@ -315,7 +312,7 @@ function bucketError(access: BucketAccess, errors: BucketErrors, what: string, e
   const reason = `${status} ${serviceErrorCode(error)}`.trim();
   const message = `${shown}: ${what}: ${reason}`;
   const refusal = REFUSALS.find(({ matches }) => matches.test(reason));
-  if (refusal !== undefined) return new ConfigError(errors[refusal.code], message, { hint: refusal.hint });
+  if (refusal !== undefined) return new ConfigError(errors.refused, message, { hint: refusal.hint });
   return new SyncError(errors.failed, message, { recovery: errors.recovery, hint: errors.again, cause: error });
 }
 

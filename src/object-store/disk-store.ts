@@ -34,8 +34,8 @@ export interface DiskStoreOptions {
 }
 
 /**
- * Opens the store in a local folder. Throws `ConfigError`: `file_store_absent` if the folder is missing and must not be
- * created, `file_store_unwritable` if it cannot be used.
+ * Opens the store in a local folder. Throws `ConfigError`: `file_store_refused` if the folder cannot be used, or is
+ * missing and must not be created.
  */
 export async function openDiskStore({
   name,
@@ -80,7 +80,7 @@ export async function openDiskStore({
 async function openRoot(folder: string, mayCreate: boolean): Promise<string> {
   if (mayCreate) await makeFolder(path.join(folder, SPOOL));
   else if ((await lstatOrNull(folder)) === null) {
-    throw new ConfigError('file_store_absent', `${folder}: there is no such folder`, {
+    throw new ConfigError('file_store_refused', `${folder}: there is no such folder`, {
       hint: 'check files.store of the settings, and that its volume is mounted; it is made when the first file is fetched',
     });
   }
@@ -130,7 +130,7 @@ async function readOwner(file: string): Promise<string | null> {
 async function isFolder(folder: string): Promise<boolean> {
   const stat = await lstatOrNull(folder);
   if (stat === null || stat.isDirectory()) return stat !== null;
-  throw new ConfigError('file_store_unwritable', `${folder} is no folder, or a link that is not followed`, {
+  throw new ConfigError('file_store_refused', `${folder} is no folder, or a link that is not followed`, {
     hint: 'remove it, or put back the folder that was there',
   });
 }

@@ -1,6 +1,7 @@
-// Reads the pages of one scan one after the other: finds out what follows each page, and reads pages again if the listing
-// moved meanwhile. Example: page 2 reports a larger total than page 1, so a record was created. It may have pushed the last
-// record of page 1 to page 2, which is harmless, or lie on page 1, which was read before. So both are read again.
+// Reads the pages of one scan one after the other: finds out what follows each page, and reads pages again if the
+// listing moved meanwhile. Example: page 2 reports a larger total than page 1, so a record was created. It may have
+// pushed the last record of page 1 to page 2, which is harmless, or lie on page 1, which was read before. So both are
+// read again.
 import { declaredEnd } from '../config/profile/page-style.ts';
 import type { ApiAnswer } from '../http/client.ts';
 import { KEY_FINGERPRINT_BYTES } from '../rows/records/record-key.ts';

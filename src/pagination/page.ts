@@ -1,4 +1,5 @@
-// Types that describe a scanned page, the end of a scan, reasons why it may be incomplete, and faults that stop it.
+// The types of a scan: a page, the end of the listing, the reasons why the scan may be incomplete, and the faults that
+// stop it.
 import { shortenText } from '../http/body/read-body.ts';
 import type { ApiAnswer } from '../http/client.ts';
 import { SyncError } from '../model/errors.ts';

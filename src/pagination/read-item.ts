@@ -1,4 +1,5 @@
-// Fetches one record by its key.
+// Fetches one record by its key, such as `/v1/content/17`: after a webhook, and to verify that a record is really
+// deleted.
 import { fillTemplate, parsePlace, variablesIn } from '../config/profile/basic-fields.ts';
 import type { GoneRule } from '../config/profile/delete-fields.ts';
 import type { ResourceProfile } from '../config/profile/profile.ts';
@@ -56,7 +57,7 @@ export async function readItem(source: ItemSource, key: string, lane: Lane): Pro
   if ('key' in found && found.key === key) {
     const tombstone = tombstoneOf(record.value, profile);
     if (tombstone !== null) return { isThere: false, requestedAt, stated: { ...tombstone, record } };
-    if (record.isLeftOut === true) return { isThere: false, requestedAt, leftOut: record };
+    if (record.isFilteredOut === true) return { isThere: false, requestedAt, leftOut: record };
     return { isThere: true, record, requestedAt };
   }
   throw new SyncError('item_missing', `the service was asked for the record ${key} and answered with another one`, {

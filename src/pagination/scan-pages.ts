@@ -1,4 +1,4 @@
-// Scans one listing page by page. `scanPages` is the entry point of pagination.
+// Scans one listing page by page: `for await (const page of scanPages(...))`. This is the entry point of pagination.
 import type { TemplateValues } from '../config/profile/basic-fields.ts';
 import type { ResourceProfile } from '../config/profile/profile.ts';
 import type { Clock } from '../model/clock.ts';

@@ -1,4 +1,5 @@
-// Scans a resource with several listings (partitions), such as the comments of each post, as one scan.
+// Scans a resource that has several listings (partitions) as one scan. Example: a service lists comments only by post, at
+// `/posts/{id}/comments`, so there is one listing per post.
 import { hash } from 'node:crypto';
 import type { PartitionProfile } from '../config/profile/request-fields.ts';
 import { SyncError } from '../model/errors.ts';
@@ -20,19 +21,6 @@ export interface Partitions {
   now: () => number;
 }
 
-/** Codes by which a service says that there is no such listing. */
-const GONE_CODES: ReadonlySet<string> = new Set(['not_found', 'gone', 'listing_missing']);
-
-/** The options of a scan over one of the listings of a partitioned resource. */
-export function inPartition(options: ScanOptions, { field, param }: PartitionProfile, value: string): ScanOptions {
-  return {
-    ...options,
-    resource: { ...options.resource, partition: { field, value } },
-    values: { ...options.values, partition: value },
-    extraQuery: { ...options.extraQuery, ...(param === null ? {} : { [param]: value }) },
-  };
-}
-
 /**
  * Scans all listings of a partitioned resource, one after the other, as one scan: positions say which listing they
  * belong to, and the end has the reasons why any of them may be incomplete. `before` is about the listing in which the
@@ -46,29 +34,29 @@ export async function* scanPartitions(
 ): AsyncGenerator<Page, void, undefined> {
   const start = from?.listing;
   const values = start === undefined ? partitions.values : remainingFrom(start.partition, partitions);
-  const whole = new JointEnd(start?.doubts ?? [], start !== undefined);
+  const joint = new JointEnd(start?.doubts ?? [], start !== undefined);
   let number = options.pagesBefore ?? 0;
   let { fullPageSize } = options;
   for (const [index, value] of values.entries()) {
     const isResumed = index === 0 && start?.partition === value;
-    const middle =
-      isResumed && from != null && from.url !== '' ? { from: { url: from.url, values: from.values }, before } : {};
-    const one = inPartition({ ...options, ...middle, pagesBefore: 0, fullPageSize }, profile, value);
+    const isWithin = isResumed && from != null && from.url !== '';
+    const resumed = isWithin ? { from: { url: from.url, values: from.values }, before } : {};
+    const one = inPartition({ ...options, ...resumed, pagesBefore: 0, fullPageSize }, profile, value);
     const listing = { partition: value, leastTotal: isResumed ? start.leastTotal : null };
-    for await (const page of pagesOfListing(one, `${profile.field} ${value}`, whole, partitions)) {
+    for await (const page of pagesOfListing(one, `${profile.field} ${value}`, joint, partitions)) {
       if (page.total !== null) listing.leastTotal = Math.min(listing.leastTotal ?? page.total, page.total);
       fullPageSize = page.fullPageSize;
-      const doubts = whole.incompleteReasons;
+      const doubts = joint.incompleteReasons;
       const following = values[index + 1];
       let next: Page['next'] = null;
       if (page.next !== null) next = { ...page.next, listing: { ...listing, doubts } };
       else if (following !== undefined) next = { url: '', listing: { partition: following, leastTotal: null, doubts } };
-      const end = next === null ? whole.end() : null;
+      const end = next === null ? joint.conclude() : null;
       const position = { ...page.position, listing: { ...listing, doubts: [] } };
       yield { ...page, number: (number += 1), position, next, total: null, end };
     }
   }
-  if (values.length === 0) yield { ...emptyPage(partitions.now()), number: number + 1, end: whole.end() };
+  if (values.length === 0) yield { ...emptyPage(partitions.now()), number: number + 1, end: joint.conclude() };
 }
 
 /** Returns the listings from the current one on, and earlier ones that changed. */
@@ -79,28 +67,41 @@ function remainingFrom(partition: string, { values, late, mayBeGone }: Partition
   return [...new Set([...remaining, ...late])];
 }
 
+/** The options of a scan over one of the listings of a partitioned resource. */
+export function inPartition(options: ScanOptions, { field, param }: PartitionProfile, value: string): ScanOptions {
+  return {
+    ...options,
+    resource: { ...options.resource, partition: { field, value } },
+    values: { ...options.values, partition: value },
+    extraQuery: { ...options.extraQuery, ...(param === null ? {} : { [param]: value }) },
+  };
+}
+
+/** Codes by which a service says that there is no such listing. */
+const GONE_CODES: ReadonlySet<string> = new Set(['not_found', 'gone', 'listing_missing']);
+
 /** The pages of one listing; an empty one in place of a listing that does not exist or is refused. */
 async function* pagesOfListing(
   options: ScanOptions,
   name: string,
-  whole: JointEnd,
+  joint: JointEnd,
   { mayBeGone, storedKeys, now }: Partitions,
 ): AsyncGenerator<Page, void, undefined> {
   try {
     for await (const page of scanPages(options)) {
-      whole.countPage();
-      if (page.end !== null) whole.add(page.end, name);
+      joint.addPage();
+      if (page.end !== null) joint.add(page.end, name);
       yield page;
     }
   } catch (error) {
     const isBegun = options.from !== undefined;
     const isGone = mayBeGone && !isBegun && error instanceof SyncError && GONE_CODES.has(error.code);
     // A stored position that has expired begins the scan again.
-    const refusal = isUnitRefusal(error) || (isExpired(error) && !isBegun) ? error : null;
-    if (isGone) whole.countMissing();
-    else if (refusal !== null) whole.addRefusal(name, refusal);
+    const isRefused = isUnitRefusal(error) || (isExpired(error) && !isBegun);
+    if (isGone) joint.missing += 1;
+    else if (isRefused) joint.addRefusal(name, error);
     else throw error;
-    whole.add(EMPTY_END, name);
+    joint.add(EMPTY_END, name);
     const keys = isGone ? new Uint8Array() : await storedKeys(options.resource.partition?.value ?? '');
     yield { ...emptyPage(now()), keys, fullPageSize: options.fullPageSize ?? 0 };
   }
@@ -113,75 +114,73 @@ const MAX_FAILURES_IN_A_ROW = 10;
 
 /** The end of a scan over several listings, from the ends of each. */
 class JointEnd {
+  /** Listings that do not exist. */
+  missing = 0;
+  /** One reason of each kind. */
   readonly #reasons: Map<IncompleteReason['code'], IncompleteReason>;
-  readonly #hashes: string[] = [];
   readonly #isResumed: boolean;
+  readonly #hashes: string[] = [];
+  #proof: ScanEnd['proof'] = 'empty';
   #records: number | null;
   #cacheWaitMs: number | null = 0;
-  #proof: ScanEnd['proof'] = 'empty';
-  #pages = 0;
-  #missing = 0;
-  #refusals: { first: string; error: SyncError; count: number } | null = null;
+  #hasPages: boolean;
+  /** The first listing that was refused, its error, and how many were. */
+  #refused: { name: string; error: SyncError; count: number } | null = null;
   #failuresInARow = 0;
 
   constructor(reasons: readonly IncompleteReason[], isResumed: boolean) {
     this.#reasons = new Map(reasons.map((reason) => [reason.code, reason]));
     this.#isResumed = isResumed;
+    this.#hasPages = isResumed;
     this.#records = isResumed ? null : 0;
   }
 
-  /** One of each kind. */
   get incompleteReasons(): readonly IncompleteReason[] {
     return [...this.#reasons.values()];
   }
 
-  countPage(): void {
-    this.#pages += 1;
+  addPage(): void {
+    this.#hasPages = true;
     this.#failuresInARow = 0;
   }
 
-  countMissing(): void {
-    this.#missing += 1;
-  }
-
   /** Adds a listing that the service refused. Throws its error if the others can be expected to fail as well. */
-  addRefusal(listing: string, error: SyncError): void {
+  addRefusal(name: string, error: SyncError): void {
     this.#failuresInARow += error.recovery === 'retry' ? 1 : 0;
-    const { first, error: firstError, count } = this.#refusals ?? { first: listing, error, count: 0 };
-    this.#refusals = { first, error: firstError, count: count + 1 };
-    const isHopeless = this.#pages === 0 && !this.#isResumed && count + 1 >= MAX_FIRST_REFUSALS;
+    this.#refused ??= { name, error, count: 0 };
+    this.#refused.count += 1;
+    const isHopeless = !this.#hasPages && this.#refused.count >= MAX_FIRST_REFUSALS;
     if (isHopeless || this.#failuresInARow >= MAX_FAILURES_IN_A_ROW) throw error;
-    this.#reasons.set('unread', unreadListing(first, firstError, count + 1));
+    this.#reasons.set('unread', unreadReason(this.#refused.name, this.#refused.error, this.#refused.count));
   }
 
-  add({ incompleteReasons, keysHash, records, proof, cacheWaitMs }: ScanEnd, listing: string): void {
-    for (const reason of incompleteReasons) {
-      if (!this.#reasons.has(reason.code))
-        this.#reasons.set(reason.code, { ...reason, message: `${listing}: ${reason.message}` });
+  add(end: ScanEnd, name: string): void {
+    for (const reason of end.incompleteReasons) {
+      if (this.#reasons.has(reason.code)) continue;
+      this.#reasons.set(reason.code, { ...reason, message: `${name}: ${reason.message}` });
     }
-    this.#hashes.push(keysHash);
-    this.#records = this.#records === null || records === null ? null : this.#records + records;
-    this.#cacheWaitMs = longerLifetime(this.#cacheWaitMs, cacheWaitMs);
-    this.#proof = proof;
+    this.#hashes.push(end.keysHash);
+    this.#records = this.#records === null || end.records === null ? null : this.#records + end.records;
+    this.#cacheWaitMs = longerLifetime(this.#cacheWaitMs, end.cacheWaitMs);
+    this.#proof = end.proof;
   }
 
   /** Throws the error of the first listing if all were refused. */
-  end(): ScanEnd {
-    const isUnread = this.#pages === 0 && !this.#isResumed;
-    if (this.#refusals !== null && isUnread) throw this.#refusals.error;
+  conclude(): ScanEnd {
+    if (this.#refused !== null && !this.#hasPages) throw this.#refused.error;
+    const hasNone = !this.#hasPages && this.missing > 0;
     return {
       ...EMPTY_END,
       proof: this.#proof,
       records: this.#records,
-      incompleteReasons:
-        isUnread && this.#missing > 0 ? [...this.incompleteReasons, noneExists(this.#missing)] : this.incompleteReasons,
+      incompleteReasons: [...this.incompleteReasons, ...(hasNone ? [noneExists(this.missing)] : [])],
       keysHash: hash('sha1', JSON.stringify([this.#isResumed, this.#hashes]), 'hex'),
       cacheWaitMs: this.#cacheWaitMs,
     };
   }
 }
 
-function unreadListing(listing: string, { message, hint }: SyncError, count: number): IncompleteReason {
+function unreadReason(listing: string, { message, hint }: SyncError, count: number): IncompleteReason {
   const what = count === 1 ? `the listing of ${listing} was` : `${count} listings, such as that of ${listing}, were`;
   const advice = 'the next run requests it again; if it has nothing to list, say so with outcome: skip under outcomes';
   return {

@@ -1,5 +1,5 @@
 // The forms in which a credential may be sent, such as `Authorization: Bearer` or `?api_key=`, for `probe` to try.
-import { KEY_HEADERS, KEY_QUERIES } from './vocabulary.ts';
+import { HEADER_PAIRS, KEY_HEADERS, KEY_QUERIES, PRODUCT_HEADERS } from './vocabulary.ts';
 
 /** A way of sending one secret: how a request carries it, and how a profile says so. */
 export interface CredentialForm {
@@ -7,6 +7,8 @@ export interface CredentialForm {
   shown: string;
   /** The scheme, as `auth` of a profile says it. */
   scheme: Readonly<Record<string, string>>;
+  /** The secrets of the settings for it; `secret` is the text that stands for the credential there. */
+  settings: (secret: string) => Record<string, unknown>;
   /** The part of a request that carries the credential. */
   carry(credential: string): { headers?: Record<string, string>; query?: Record<string, string> };
 }
@@ -19,19 +21,28 @@ export interface Credential {
   headers?: Readonly<Record<string, string>> | undefined;
 }
 
-export const NO_CREDENTIAL: CredentialForm = { shown: 'no credential', scheme: { type: 'none' }, carry: () => ({}) };
+export const NO_CREDENTIAL: CredentialForm = {
+  shown: 'no credential',
+  scheme: { type: 'none' },
+  settings: () => ({}),
+  carry: () => ({}),
+};
 
 const BEARER: CredentialForm = {
   shown: 'Authorization: Bearer',
   scheme: { type: 'bearer' },
+  settings: (token) => ({ token }),
   carry: (secret) => ({ headers: { authorization: `Bearer ${secret}` } }),
 };
 
 /** The forms to try, the likeliest first; only one if it is forced, or if there are named headers or a user name. */
 export function formsFor({ user, headers }: Credential, forced: string | undefined): CredentialForm[] {
-  if (headers !== undefined) return [inHeaders(Object.keys(headers), headers)];
+  if (headers !== undefined) return [inHeaders(headers)];
   if (forced !== undefined) return [parseForm(forced, user)].filter((form) => form !== null);
-  if (user !== undefined) return [basic(user)];
+  if (user !== undefined) {
+    const pairs = HEADER_PAIRS.map((line) => line.split(' '));
+    return [basic(user), ...pairs.map(([one = '', two = '']) => inHeaders({ [one]: user, [two]: null }))];
+  }
   return [BEARER, ...KEY_HEADERS.map(parseHeader), ...KEY_QUERIES.map(inQuery)];
 }
 
@@ -66,8 +77,12 @@ export function likeliestFirst(
   const headers = namedHeaders(text + scheme).map((name) => inHeader(name));
   const queries = Array.from(text.matchAll(/[?&]([\w[\]-]+)=/g), ([, name = '']) => inQuery(name));
   const isBearer = /bearer/i.test(text + scheme);
+  // The realm mostly names the product, and that the header: `X-Redmine-API-Key`.
+  const [, product = ''] = /realm="?(\w+)/i.exec(scheme) ?? [];
+  const ofProduct = product === '' ? [] : PRODUCT_HEADERS.map((name) => inHeader(name.replace('{product}', product)));
   const named = [
     ...(isBearer ? [BEARER] : []),
+    ...(/^basic/i.test(scheme) && forms.includes(BEARER) ? [KEY_AS_USER, ...ofProduct] : []),
     ...headers,
     ...words.map((word) => inHeader('Authorization', `${word} `)),
     ...queries,
@@ -85,24 +100,41 @@ export function namedHeaders(text: string): string[] {
   return [...new Set(names.filter((name) => /key|token|auth|secret|^x-/i.test(name) && !other.test(name)))];
 }
 
-function inHeaders(names: readonly string[], headers: Readonly<Record<string, string>>): CredentialForm {
+/** Several headers; the value of one that is null is the credential itself. */
+function inHeaders(headers: Readonly<Record<string, string | null>>): CredentialForm {
+  const fill = (secret: string): Record<string, string> =>
+    Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value ?? secret]));
+  const own = Object.values(headers);
   return {
-    shown: names.join(', '),
+    shown: Object.keys(headers).join(', '),
     scheme: { type: 'headers' },
-    // A false credential is wrong in all of them.
+    settings: (secret) => ({
+      headers: Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, value ?? secret])),
+    }),
+    // A false credential stands in all of them.
     carry: (secret) => ({
-      headers: Object.fromEntries(
-        names.map((name) => [name.toLowerCase(), secret === headers[names[0] ?? ''] ? (headers[name] ?? '') : secret]),
-      ),
+      headers:
+        own.includes(null) || own.includes(secret)
+          ? fill(secret)
+          : Object.fromEntries(Object.keys(headers).map((name) => [name.toLowerCase(), secret])),
     }),
   };
 }
+
+/** The key as user name, with a password that does not count. */
+const KEY_AS_USER: CredentialForm = {
+  shown: 'Authorization: Basic, with the key as user name',
+  scheme: { type: 'basic' },
+  settings: (username) => ({ username, password: 'x' }),
+  carry: (secret) => ({ headers: { authorization: `Basic ${Buffer.from(`${secret}:x`).toString('base64')}` } }),
+};
 
 function basic(user: string): CredentialForm {
   const encode = (secret: string): string => Buffer.from(`${user}:${secret}`).toString('base64');
   return {
     shown: 'Authorization: Basic',
     scheme: { type: 'basic' },
+    settings: (password) => ({ username: user, password }),
     carry: (secret) => ({ headers: { authorization: `Basic ${encode(secret)}` } }),
   };
 }
@@ -111,6 +143,7 @@ function inHeader(name: string, prefix = ''): CredentialForm {
   return {
     shown: `${name}: ${prefix}<key>`,
     scheme: { type: 'api_key', in: 'header', name, ...(name === 'Authorization' ? { prefix: prefix.trim() } : {}) },
+    settings: (key) => ({ key }),
     carry: (secret) => ({ headers: { [name.toLowerCase()]: `${prefix}${secret}` } }),
   };
 }
@@ -119,6 +152,7 @@ function inQuery(name: string): CredentialForm {
   return {
     shown: `?${name}=<key>`,
     scheme: { type: 'api_key', in: 'query', name },
+    settings: (key) => ({ key }),
     carry: (secret) => ({ query: { [name]: secret } }),
   };
 }

@@ -3,7 +3,6 @@
 import type { JsonObject, JsonValue } from '../model/json.ts';
 import { parseLinkHeader } from '../pagination/requests/listing-signals.ts';
 import { fieldAt, isObject } from '../rows/records/as-record.ts';
-import { NO_CREDENTIAL } from './credential-forms.ts';
 import { describeResponse, displayPath, isUsable, type ProbeResponse } from './probe-client.ts';
 import type { ProbeContext } from './probed-listing.ts';
 import { recordLists } from './record-lists.ts';
@@ -24,45 +23,52 @@ interface Discovered {
 }
 
 const MAX_LINKED = 40;
-/** Refusals after which nothing else is requested without a credential. */
-const MAX_REFUSED = 4;
 
 /**
- * The possible listings of a service, from the surest source that names any. Without a credential it ends at the first path
- * that wants one, because the rest is found with it.
+ * The possible listings of a service, from the surest source that names any. `stopsAtRefusal`: among usual names it ends at
+ * the first that wants a credential, because the rest is found with it.
  */
-export async function discover(context: ProbeContext, baseUrl: URL, stopsAtRefusal: boolean): Promise<Discovered> {
+export async function discover(
+  { context, baseUrl, missing }: Pick<Search, 'context' | 'baseUrl'> & { missing: Map<string, ProbeResponse> },
+  stopsAtRefusal: boolean,
+): Promise<Discovered> {
   const { client } = context;
   let refused: string | null = null;
-  const open = async (path: string): Promise<ProbeResponse | null> => {
-    // Where everything is refused, more requests find nothing.
-    const isNobody = client.form === NO_CREDENTIAL && client.spent > MAX_REFUSED;
-    if (refused !== null && (stopsAtRefusal || (isNobody && client.isRefused()))) return null;
-    const response = await client.get({ path });
-    // A root that is forbidden may be no part of the API.
-    if (response.status === 401 || (response.status === 403 && !path.endsWith('/'))) refused ??= path;
+  const open: Open = async (path, isAtRoot = false) => {
+    const place = `${isAtRoot ? baseUrl.origin : ''}${path}`;
+    const response = missing.get(place) ?? (await client.get({ path, isAtRoot }));
+    // What is missing without a credential is so with it.
+    if (response.status === 404) missing.set(place, response);
+    // The root and a description may be refused to everyone: any other path shows more.
+    const isListing = !isAtRoot && !path.endsWith('/') && !OPENAPI_PATHS.includes(path);
+    if (response.status === 401 || (response.status === 403 && isListing))
+      refused = isListing ? path : (refused ?? path);
     return response;
   };
   for (const find of [findByIndex, findByDescription, findByUsualName]) {
-    const candidates = await find(context, baseUrl, open);
-    const reference = refused ?? candidates[0]?.path ?? null;
-    if (candidates.length > 0 || (stopsAtRefusal && refused !== null)) return { candidates, reference };
+    const candidates = await find({ context, baseUrl, open, stopsAtRefusal });
+    if (candidates.length > 0) return { candidates, reference: refused ?? candidates[0]?.path ?? null };
   }
   return { candidates: [], reference: refused };
 }
 
-/** Requests a path; null if the search has ended meanwhile. */
-type Open = (path: string) => Promise<ProbeResponse | null>;
+interface Search {
+  context: ProbeContext;
+  baseUrl: URL;
+  open: Open;
+  stopsAtRefusal: boolean;
+}
+
+type Open = (path: string, isAtRoot?: boolean) => Promise<ProbeResponse>;
 
 /** By the response at the address, or at a usual place below it, if that links to listings. */
-async function findByIndex(context: ProbeContext, baseUrl: URL, open: Open): Promise<Candidate[]> {
+async function findByIndex({ context, baseUrl, open }: Search): Promise<Candidate[]> {
   for (const root of rootsBelow(baseUrl)) {
     const response = await open(`${root}/`);
-    if (response === null) return [];
+    if (response.status === 401) return [];
     const described = describedPaths(response, baseUrl);
     for (const path of described) {
-      const document = await open(path);
-      const found = document === null ? [] : pathsIn(context, document, baseUrl);
+      const found = pathsIn(context, await open(path), baseUrl);
       if (found.length > 0) return found;
     }
     const family = FAMILIES.find(
@@ -70,18 +76,13 @@ async function findByIndex(context: ProbeContext, baseUrl: URL, open: Open): Pro
     );
     const found = family === undefined ? pathsIn(context, response, baseUrl) : await membersOf(family, root, open);
     if (found.length > 0) return found;
-    // Below a root that is no place of an API, other places are tried only if no description exists.
-    if (root === '' && response.status !== 404) {
-      const documented = await findByDescription(context, baseUrl, open);
-      if (documented.length > 0) return documented;
-    }
   }
   return [];
 }
 
 async function membersOf({ name, index, field, path, item }: Family, root: string, open: Open): Promise<Candidate[]> {
   const response = await open(root + index);
-  const list = response !== null && isUsable(response) ? response.json : null;
+  const list = isUsable(response) ? response.json : null;
   const names = (Array.isArray(list) ? list : []).map((entry) => (field === '' ? entry : fieldAt(entry, field)));
   return names
     .filter((each) => typeof each === 'string' && !/^[_.]/.test(each))
@@ -100,15 +101,17 @@ function describedPaths({ headers, url }: ProbeResponse, baseUrl: URL): string[]
   return links.flatMap(({ uri }) => pathBelow(uri, url, baseUrl) ?? []);
 }
 
-async function findByDescription(context: ProbeContext, baseUrl: URL, open: Open): Promise<Candidate[]> {
-  for (const path of OPENAPI_PATHS) {
-    const response = await open(path);
-    if (response === null) return [];
-    const found = pathsIn(context, response, baseUrl);
-    if (found.length > 0) return found;
+async function findByDescription({ context, baseUrl, open }: Search): Promise<Candidate[]> {
+  for (const isAtRoot of baseUrl.pathname === '/' ? [false] : [false, true]) {
+    for (const path of OPENAPI_PATHS) {
+      const response = await open(path, isAtRoot);
+      if (response.status === 401) break;
+      const found = pathsIn(context, response, baseUrl);
+      if (found.length > 0) return found;
+    }
   }
   const metadata = await open('/$metadata');
-  return Array.from(metadata?.text.matchAll(/<EntitySet\s[^>]*\bName="(\w+)"/g) ?? [], ([, name]) => ({
+  return Array.from(metadata.text.matchAll(/<EntitySet\s[^>]*\bName="(\w+)"/g), ([, name]) => ({
     path: `/${name}`,
     from: 'GET /$metadata',
   }));
@@ -120,19 +123,19 @@ function rootsBelow({ pathname }: URL): readonly string[] {
 }
 
 /** The usual names at the address, below it, or capitalised; if one of them is a listing, the others are tried there too. */
-async function findByUsualName(_: ProbeContext, baseUrl: URL, open: Open): Promise<Candidate[]> {
+async function findByUsualName({ context: { client }, baseUrl, open, stopsAtRefusal }: Search): Promise<Candidate[]> {
   const roots = rootsBelow(baseUrl);
   const capitalised = (name: string): string => name.charAt(0).toUpperCase() + name.slice(1);
-  const [all, some, few] = roots.length === 1 ? [30, 12, 0] : [20, 6, 5];
   const places = [
-    { place: (name: string) => `/${name}`, count: all },
-    { place: (name: string) => `/${capitalised(name)}`, count: some },
-    ...roots.slice(1, 4).map((root) => ({ place: (name: string) => `${root}/${name}`, count: few })),
+    { place: (name: string) => `/${name}`, count: 36 },
+    { place: (name: string) => `/${capitalised(name)}`, count: 8 },
+    ...roots.slice(1).map((root) => ({ place: (name: string) => `${root}/${name}`, count: 4 })),
   ];
   for (const { place, count } of places) {
     for (const name of USUAL_NAMES.slice(0, count)) {
       const response = await open(place(name));
-      if (response === null) return [];
+      const isRefused = response.status === 401 || response.status === 403;
+      if (isRefused && (stopsAtRefusal || client.isRefused())) return [];
       if (!isUsable(response) || recordLists(response.json ?? null, name).length === 0) continue;
       return toCandidates(USUAL_NAMES.map(place), USUAL_NAME).toSorted(
         (a, b) => Number(b.path === place(name)) - Number(a.path === place(name)),

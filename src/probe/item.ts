@@ -2,7 +2,7 @@
 import { judgeRecord } from '../checks/item.ts';
 import type { JsonObject, JsonValue } from '../model/json.ts';
 import { isExact } from '../rows/json/parse-json.ts';
-import { fieldAt, isObject, unwrapped } from '../rows/records/as-record.ts';
+import { fieldAt, isObject, unwrapRecord } from '../rows/records/as-record.ts';
 import { differenceText } from '../rows/records/record-difference.ts';
 import { selectRecord } from '../rows/records/select-records.ts';
 import { fieldPaths, valuesAt } from './fields.ts';
@@ -150,7 +150,7 @@ function locateRecord(
 ): { record: string; value: JsonObject } | null {
   const wanted = Object.keys(sample);
   for (const { path, object } of objectsIn(json, '', 0)) {
-    const value = unwrapped(object, unwrap);
+    const value = unwrapRecord(object, unwrap);
     if (!isObject(value) || recordKeyText(value, id) !== recordKeyText(sample, id)) continue;
     const shared = wanted.filter((key) => Object.hasOwn(value, key)).length;
     if (shared >= wanted.length / 2 && selectRecord(bytes, json, path) !== null) return { record: path, value };

@@ -8,6 +8,7 @@ import {
   describeResponse,
   displayPath,
   isUsable,
+  type ProbeResponse,
   type QueryParams,
   RequestsSpent,
   requestUrl,
@@ -40,7 +41,8 @@ export async function findListings(context: ProbeContext, search: ListingSearch)
   findings.proved(['version_prefix'], '', 'paths are asked below the address');
   const given = await givenCandidates(context, search);
   client.form = NO_CREDENTIAL;
-  const found = given.length > 0 ? null : await discover(context, baseUrl, credential !== null);
+  const place = { context, baseUrl, missing: new Map<string, ProbeResponse>() };
+  const found = given.length > 0 ? null : await discover(place, credential !== null);
   const reference = given[0]?.path ?? found?.reference ?? '/';
   const documented = conventions.credentialText;
   const isAdmitted = await probeAuth({ client, credential, forced: search.auth, reference, documented, findings });
@@ -49,7 +51,7 @@ export async function findListings(context: ProbeContext, search: ListingSearch)
   search.onListings();
   if (given.length > 0) return openListings(context, baseUrl, given);
   const isComplete = found !== null && found.candidates.length > 0;
-  const { candidates } = isComplete ? found : await discover(context, baseUrl, false);
+  const { candidates } = isComplete ? found : await discover(place, false);
   const listings = await openListings(context, baseUrl, candidates);
   if (listings.length > 0) return listings;
   // The links of an index may lead to other indexes.

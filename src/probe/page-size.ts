@@ -5,7 +5,7 @@ import { nextSigns, plainValues } from './response-signs.ts';
 import { PAGE_PARAMS } from './vocabulary.ts';
 
 /** Names tried one by one if the service does not ignore unknown names. */
-const MAX_TRIED_SINGLY = 12;
+const MAX_TRIED_SINGLY = 20;
 /** A listing with more records than this shows that no parameter takes the size. */
 const MIN_CONCLUSIVE = 3;
 export const SMALL_PAGE = 2;

@@ -37,11 +37,17 @@ interface PageSize {
 
 export async function probePages(listing: ProbedListing): Promise<void> {
   const { findings, conventions, first, recordsPath } = listing;
-  const totals = countsIn(first, recordsPath).totals.filter(({ value }) => value >= listing.records.length);
-  if (totals.length > 0) listing.total = Math.max(...totals.map(({ value }) => value));
+  const totals = countsIn(first, recordsPath).stated.filter((total) => total >= listing.records.length);
+  if (totals.length > 0) listing.total = Math.max(...totals);
   if (await probeLikeBefore(listing)) return;
-  const size = await findPageSize(listing);
-  const step = await findStep(listing, size?.name ?? null);
+  let size = await findPageSize(listing);
+  let step = await findStep(listing, size?.name ?? null);
+  if (step === null && size !== null && nextSigns(first, recordsPath).saysMore) {
+    // The parameter limits the listing instead of its pages, as $top does: pages are as large as the service makes them.
+    step = await findStep(listing, null);
+    if (step !== null) size = null;
+    conventions.isUnsized = step !== null;
+  }
   if (step === null) {
     if (size === null && (await probeOffsetTexts(listing))) return;
     return reportOnlyPage(listing, size);
@@ -94,18 +100,8 @@ async function reportOnlyPage(listing: ProbedListing, size: PageSize | null): Pr
   const { findings, records, first, firstPage, total } = listing;
   const count = records.length;
   const { saysMore } = nextSigns(first, listing.recordsPath);
-  if (size !== null && count < Number(firstPage[size.name] ?? 0) && (total === null || total === count)) {
-    // The service cuts the listing, and has no second page: it is requested as one large page.
-    const query = { ...listing.query, ...firstPage };
-    Object.assign(listing, { query, isWhole: true });
-    findings.proved(['query'], query, `${size.evidence}; ${size.sizeEvidence}`);
-    return findings.proved(
-      ['page', 'style'],
-      'single',
-      `${size.sizeEvidence}, and no parameter leads to a second page`,
-    );
-  }
-  const evidence = `${describeResponse(first)}, ${count} records, and no parameter makes it fewer or leads on`;
+  const shown = size?.sizeEvidence ?? `${describeResponse(first)}, ${count} records, and no parameter makes it fewer`;
+  const evidence = `${shown}; no parameter leads to a second page`;
   const isCut = saysMore || (total !== null && total > count);
   const whole = isCut ? null : await showWhole(listing);
   if (whole !== null) {
@@ -118,8 +114,9 @@ async function reportOnlyPage(listing: ProbedListing, size: PageSize | null): Pr
     listing.conventions.largestWhole = Math.max(listing.conventions.largestWhole, count);
     return findings.proved(['page', 'style'], 'single', `${evidence}; ${whole}`);
   }
-  // Numbered pages that do not exist return the first page again, so that a scan fails instead of missing records.
   const why = `${evidence}; as many may be just a page: name its parameters, or set \`style: single\` if there is no more`;
+  if (listing.conventions.unknown !== 'ignored') return findings.guessed(['page', 'style'], 'single', why);
+  // Numbered pages that do not exist return the first page again, so that a scan fails instead of missing records.
   findings.guessed(['page', 'style'], 'page', why);
   findings.guessed(['page', 'size_param'], null, why);
 }
@@ -128,10 +125,9 @@ async function reportOnlyPage(listing: ProbedListing, size: PageSize | null): Pr
 async function showWhole(listing: ProbedListing): Promise<string | null> {
   const { records, total, id, conventions, first, recordsPath } = listing;
   const count = records.length;
-  const isTotal = countsIn(first, recordsPath).totals.some(
-    ({ path, value }) => value === count && !PAGE_COUNT.test(path),
-  );
-  if (isTotal && total === count && count > 0) return 'the total says as many';
+  const { totals, stated } = countsIn(first, recordsPath);
+  const isPageCount = totals.length === stated.length && totals.every(({ path }) => PAGE_COUNT.test(path));
+  if (total === count && !isPageCount) return 'the total says as many';
   if (!USUAL_SIZES.has(count)) return 'no service cuts a page there';
   if (conventions.largestWhole > count) return 'another listing without pages has more';
   const numbers = records.map((record) => fieldAt(record, id)).filter((value) => typeof value === 'number');
@@ -161,7 +157,8 @@ async function probeOffsetTexts(listing: ProbedListing): Promise<boolean> {
   const { records, findings, first, total } = listing;
   const at = Math.min(SMALL_PAGE, records.length - 1);
   const isRange = /range/i.test(Object.keys(first.headers).join(' '));
-  if (at < 1 || (!isRange && total === null && !USUAL_SIZES.has(records.length))) return false;
+  const isWhole = total === records.length;
+  if (at < 1 || isWhole || !(isRange || total !== null || USUAL_SIZES.has(records.length))) return false;
   for (const { query = {}, headers = {} } of OFFSET_TEXTS) {
     const open = (offset: number) => {
       const fill = (texts: QueryParams): QueryParams =>
@@ -366,12 +363,22 @@ function* possibleSteps(
     return { page: { style: 'page', page_param: name }, query: { [name]: '2' } };
   });
   const last = records.at(-1);
-  // Without a size, a key is tried only where the service says that more follows.
-  if (id === '' || last === undefined || (sizeParam === null && !saysMore)) return;
+  // A key is tried only where the service says that more follows, or where one request tries all.
+  const isCheap = sizeParam !== null && conventions.unknown === 'ignored';
+  if (id === '' || last === undefined || !(saysMore || isCheap)) return;
   const key = recordKeyText(last, id).replaceAll('"', '');
+  const { recordsPath: path } = listing;
+  const lastKey = `${path.includes('[*]') ? path.replace('[*]', '[-1]') : `${path}[-1]`}.${id}`;
+  const byKey = isSorted(listing) ? { style: 'keyset', cursor_field: id } : { style: 'cursor', next_cursor: lastKey };
   yield usualFirst(KEY_PARAMS).map((name): Step => {
-    return { page: { style: 'keyset', cursor_param: name, cursor_field: id, ...more }, query: { [name]: key } };
+    return { page: { ...byKey, cursor_param: name, ...more }, query: { [name]: key } };
   });
+}
+
+/** True if the ids of the listing rise, as pages after a key expect. */
+function isSorted({ records, id }: ProbedListing): boolean {
+  const ids = records.map((record) => fieldAt(record, id) ?? '');
+  return ids.every((value, at) => at === 0 || value > (ids[at - 1] ?? ''));
 }
 
 /** Names that may take a cursor, by the path of the field that holds it. */

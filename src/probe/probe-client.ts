@@ -1,3 +1,4 @@
+// The HTTP client of the experiments: within a budget of requests, it returns every response, also refusals.
 import type { Network } from '../config/network.ts';
 import { profileSchema } from '../config/profile/profile.ts';
 import { rateDialectSchema } from '../config/profile/rate-dialect.ts';
@@ -15,14 +16,14 @@ import { clockOf } from '../model/timestamp-text.ts';
 import { scrub } from '../observe/scrub.ts';
 import { type Credential, type CredentialForm, falseSecret, NO_CREDENTIAL } from './credential-forms.ts';
 
-// The HTTP client of the experiments: within a budget of requests, it returns every response, also refusals.
-
 export type QueryParams = Readonly<Record<string, string>>;
 
 /** A request of an experiment: always a GET. */
 export interface ProbeRequest {
   /** Below the base URL; may have a query. */
   path: string;
+  /** True for a path at the root of the service, as descriptions have it. */
+  isAtRoot?: boolean;
   query?: QueryParams;
   headers?: QueryParams;
   /** Replaces the form of the credential that was found. */
@@ -67,8 +68,8 @@ export function describeResponse({ requested, status, problem }: ProbeResponse):
 }
 
 /** The address of a request, without its credential. */
-export function requestUrl(baseUrl: URL, { path, query = {} }: ProbeRequest): URL {
-  const url = new URL(baseUrl);
+export function requestUrl(baseUrl: URL, { path, query = {}, isAtRoot = false }: ProbeRequest): URL {
+  const url = isAtRoot ? new URL(baseUrl.origin) : new URL(baseUrl);
   const [pathname = '', search = ''] = path.split('?');
   url.pathname = url.pathname.replace(/\/+$/, '') + pathname;
   url.search = search;

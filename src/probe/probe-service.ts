@@ -4,7 +4,7 @@ import type { Clock } from '../model/clock.ts';
 import { ConfigError, SyncError } from '../model/errors.ts';
 import type { JsonValue } from '../model/json.ts';
 import { holdsSecret, scrub } from '../observe/scrub.ts';
-import { type Credential, namedHeaders, parseForm } from './credential-forms.ts';
+import { type Credential, type CredentialForm, namedHeaders, parseForm } from './credential-forms.ts';
 import { probeDeleted, probeTimes, probeView } from './fields.ts';
 import { probeFilter } from './filter.ts';
 import { probeId, probeItem } from './item.ts';
@@ -60,6 +60,8 @@ export interface ProbeResult extends FittedProfile {
   baseUrl: string;
   /** The form of the credential, as `auth` of the profile says it. */
   scheme: Readonly<Record<string, string>>;
+  /** The secrets of the settings for it; `secret` is the text that stands for the credential there. */
+  settings: (secret: string) => Record<string, unknown>;
   notes: readonly string[];
   requests: number;
   /** True if every line was proved. */
@@ -89,9 +91,11 @@ const EXPERIMENTS: readonly Experiment[] = [
   { run: probeFilter, field: 'incremental', fallback: () => null },
 ];
 
-/** Requests for the service, and for each listing. */
+/** Requests for the service, and for each listing; while no listing is found, some of those of the first one are used. */
 const SERVICE_REQUESTS = 60;
 const LISTING_REQUESTS = 25;
+const SEARCH_REQUESTS = 70;
+const MIN_REQUESTS = 15;
 
 /**
  * Finds a profile for a service by experiment: GET only, one request at a time, at the service's pace, at most
@@ -103,7 +107,7 @@ export async function probeService(options: ProbeOptions): Promise<ProbeResult> 
   refuseUnknownForm(options);
   if (credential !== null) secrets.push(credential.secret, ...Object.values(credential.headers ?? {}));
   let about = 'credential';
-  const { maxRequests = SERVICE_REQUESTS } = options;
+  const { maxRequests = SEARCH_REQUESTS } = options;
   const onRequest = (requested: string, requests: number): void =>
     options.progress?.({ about, requested, requests, maxRequests: client.maxRequests });
   const common = { network, baseUrl, credential, clock, secrets, signal, isFixed: options.maxRequests !== undefined };
@@ -116,8 +120,14 @@ export async function probeService(options: ProbeOptions): Promise<ProbeResult> 
     const all = await findListings(context, { ...options, findings, onListings: () => (about = 'listings') });
     if (all.length === 0) throw noListing(client, options);
     const chosen = choose === undefined ? null : await choose(all.map(toSummary));
-    const listings = chosen === null ? all : all.filter(({ name }) => chosen.includes(name));
-    client.allowMore(Math.max(0, client.spent + LISTING_REQUESTS * listings.length - client.maxRequests));
+    const selected = chosen === null ? all : all.filter(({ name }) => chosen.includes(name));
+    // Nothing can be learned of an empty listing.
+    const filled = selected.filter(({ records }) => records.length > 0);
+    const listings = filled.length > 0 ? filled : selected;
+    const empty = selected.filter((listing) => !listings.includes(listing)).map(({ path }) => path);
+    if (empty.length > 0) context.notes.push(`empty, and so not copied: ${empty.join(', ')} (run this again later)`);
+    const allowed = SERVICE_REQUESTS + LISTING_REQUESTS * listings.length;
+    client.allowMore(Math.max(allowed, client.spent + MIN_REQUESTS * listings.length) - client.maxRequests);
     const each = Math.floor(client.remaining / listings.length);
     for (const [at, listing] of listings.entries()) {
       about = listing.name;
@@ -126,7 +136,11 @@ export async function probeService(options: ProbeOptions): Promise<ProbeResult> 
       client.reserve(Math.floor((others * each) / 3));
       await probeListing(listing);
     }
-    return toResult(options, findings.all, listings, { requests: client.spent, notes: context.notes });
+    return toResult(options, findings.all, listings, {
+      requests: client.spent,
+      notes: context.notes,
+      form: client.form,
+    });
   } catch (error) {
     if (error instanceof RequestsSpent) throw nothingFound(`${maxRequests} requests were not enough to find a listing`);
     throw error;
@@ -151,7 +165,7 @@ function toResult(
   { baseUrl, secrets }: ProbeOptions,
   common: readonly Finding[],
   listings: readonly ProbedListing[],
-  spent: { requests: number; notes: readonly string[] },
+  { form, ...spent }: { requests: number; notes: readonly string[]; form: CredentialForm },
 ): ProbeResult {
   const long = secrets.filter((secret) => secret.length >= 8);
   const findings = [...common, ...listings.flatMap((listing) => listing.findings.all)]
@@ -159,11 +173,12 @@ function toResult(
     .filter(({ value }) => !holdsSecret(JSON.stringify(value ?? null), long))
     .map((finding): Finding => Object.assign(finding, { evidence: scrub(finding.evidence, secrets) }));
   const fitted = profileFrom(findings);
-  const auth = findings.find(({ path }) => path[0] === 'auth')?.value;
+  const { scheme, settings } = form;
   return {
     ...fitted,
     baseUrl: baseUrl.href.replace(/\/$/, ''),
-    scheme: typeof auth === 'object' && auth !== null ? Object.fromEntries(Object.entries(auth)) : {},
+    scheme,
+    settings,
     ...spent,
     isProved: fitted.lost.length === 0 && fitted.findings.every(({ proved }) => proved),
     resources: listings.map(toSummary),

@@ -1,6 +1,6 @@
 // Finds the records in a response body.
 import type { JsonObject, JsonValue } from '../model/json.ts';
-import { isObject, unwrapped, type UnwrapRule } from '../rows/records/as-record.ts';
+import { isObject, unwrapRecord, type UnwrapRule } from '../rows/records/as-record.ts';
 import { selectRecords } from '../rows/records/select-records.ts';
 import { isUsable, type ProbeResponse } from './probe-client.ts';
 import { ASIDE, LIST_NAMES, WRAPPER } from './vocabulary.ts';
@@ -89,7 +89,7 @@ export function recordsIn(
 ): JsonObject[] | null {
   if (!isUsable(response) || response.json === undefined) return null;
   const selected = selectRecords(response.bytes, response.json, path);
-  const values = selected?.map(({ value }) => unwrapped(value, rules)) ?? [null];
+  const values = selected?.map(({ value }) => unwrapRecord(value, rules)) ?? [null];
   return values.every(isObject) ? values : null;
 }
 

@@ -21,7 +21,10 @@ export function plainValues(json: JsonValue, recordsPath: string): ValueAt<JsonV
 /** A page section that names no path, so that all are searched. */
 const NOTHING_NAMED = pageSchema.parse({ style: 'single' });
 
-/** Numbers that may be the total of records, and the number of pages, at paths that a profile can name. */
+/**
+ * Numbers that may be the total of records, and the number of pages, at paths that a profile can name; `stated` has totals
+ * at other places too, such as `Content-Range`.
+ */
 export function countsIn({ headers, json = null }: ProbeResponse, recordsPath: string) {
   const { totals, pages } = undeclaredSignals({ headers, json }, recordsPath, NOTHING_NAMED, new Set());
   const named = (found: typeof totals): ValueAt<number>[] =>
@@ -32,7 +35,7 @@ export function countsIn({ headers, json = null }: ProbeResponse, recordsPath: s
       );
       return path === undefined ? [] : [{ path, value: count }];
     });
-  return { totals: named(totals), pages: named(pages) };
+  return { totals: named(totals), pages: named(pages), stated: totals.map(({ count }) => count) };
 }
 
 interface NextSigns {

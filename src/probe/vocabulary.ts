@@ -13,41 +13,45 @@ const table = (text: string): Readonly<Record<string, readonly string[]>> =>
 
 /** Parameters for the page size, the usual ones first, each with those for the number or offset that go with it. */
 export const PAGE_PARAMS = table(`
-  limit               page offset skip start
-  per_page            page
-  page_size           page page_number
-  pageSize            page pageNumber pageIndex currentPage
-  size                page from number
+  limit                page offset skip start
+  per_page             page
+  page_size            page page_number page_no page_num
+  pageSize             page pageNumber pageNo pageNum pageIndex currentPage
+  size                 page from number
+  page[size]           page[number]
+  _limit               _page _start _offset
+  $top                 $skip
+  $limit               $skip
+  take                 skip page
+  page[limit]          page[offset]
+  count                offset page startIndex start
+  filter[limit]        filter[skip] filter[offset]
+  perPage              page
   pagination[pageSize] pagination[page]
-  page[size]          page[number]
-  perPage             page
-  count               offset page startIndex start
-  take                skip page
-  page[limit]         page[offset]
-  pagination[limit]   pagination[start] pagination[offset]
-  max_results         page startAt
-  maxResults          startAt startIndex page
-  first               skip offset page
-  rows                start page offset
-  num                 start page
-  $top                $skip
-  $limit              $skip
-  filter[limit]       filter[skip] filter[offset]
-  top                 skip
-  hitsPerPage         page
-  results             page
-  n                   page
-  _limit              _page _start _offset
-  _per_page           _page
-  _size               _page _from
-  items_per_page      page
-  itemsPerPage        page
-  pagesize            page
-  length              start
-  PageSize            Page PageNumber PageIndex
-  Limit               Offset Skip Page
-  page_limit          page page_offset
-  amount              page offset
+  pagination[limit]    pagination[start] pagination[offset]
+  rows                 start page offset
+  max_results          page startAt
+  maxResults           startAt startIndex page
+  first                skip offset page
+  itemsPerPage         page
+  _per_page            _page
+  items_per_page       page
+  hitsPerPage          page
+  top                  skip
+  num                  start page
+  results              page
+  n                    page
+  _size                _page _from
+  pagesize             page
+  length               start
+  PageSize             Page PageNumber PageIndex
+  Limit                Offset Skip Page
+  page_limit           page page_offset
+  amount               page offset
+  page_count           page
+  psize                page p pg
+  sz                   pg page p
+  ps                   p page pg
 `);
 /** Of services without a parameter for the size. */
 export const NUMBER_PARAMS = words('page offset skip start p $skip _page from pageNumber page[number] startIndex');
@@ -164,6 +168,21 @@ export const KEY_HEADERS = lines(`
   X-Api-Token
   apikey
 `);
+/** Two headers for a user or an application and its key. */
+export const HEADER_PAIRS = lines(`
+  X-App-Id X-App-Key
+  X-Parse-Application-Id X-Parse-REST-API-Key
+  X-Client-Id X-Client-Secret
+  X-Api-User X-Api-Key
+  X-User-Id X-Auth-Token
+  X-API-Id X-API-Key
+  App-Id App-Key
+  X-Account X-Api-Key
+  X-Tenant-Id X-Api-Key
+  X-Algolia-Application-Id X-Algolia-API-Key
+`);
+/** Headers of a product whose name the service tells. */
+export const PRODUCT_HEADERS = ['X-{product}-API-Key', 'X-{product}-Key', 'X-{product}-Token'];
 /** Query parameters that carry a key. */
 export const KEY_QUERIES = words('api_key key access_token token apikey apiKey');
 /** Paths at which services return the account of the caller. */
@@ -188,17 +207,19 @@ export const WRAPPER = /^(?:node|doc|document|record|resource|item|entry|_source
 
 /** Names that listings often have, the commonest first. */
 export const USUAL_NAMES = words(`
-  posts articles products items users pages orders customers authors tags categories comments books events documents
-  tasks projects notes contacts companies media images files tickets invoices employees people messages news
-  collections accounts assets entries stories teams groups members organizations suppliers vendors publishers brands
-  locations stores warehouses payments subscriptions plans prices coupons reviews movies albums songs artists recipes
-  courses lessons students teachers departments countries cities places vehicles cars devices sensors bookings rooms
-  hotels flights jobs leads deals campaigns todos issues labels content records objects`);
+  products orders customers users posts articles items books authors tasks projects events invoices tickets employees
+  notes contacts tags categories comments movies documents people recipes messages issues devices accounts records
+  companies courses students media pages assets teams clients suppliers reviews images files news collections entries
+  stories groups members organizations vendors publishers brands locations stores warehouses payments subscriptions
+  plans prices coupons albums songs artists lessons teachers departments countries cities places vehicles cars sensors
+  measurements readings bookings rooms hotels flights jobs leads deals campaigns todos labels patients appointments
+  inventory shipments transactions content objects`);
 /** Where an API may begin below the address. */
-export const ROOTS = ['', '/api', '/api/v1', '/v1', '/rest', '/wp-json'];
+export const ROOTS = ['', '/api', '/api/v1', '/v1'];
 /** Where services keep the description of their API. */
 export const OPENAPI_PATHS = words(`
-  /openapi.json /swagger.json /v3/api-docs /docs/json /api-docs /swagger/v1/swagger.json /server/specs/oas`);
+  /openapi.json /swagger.json /v3/api-docs /docs/json /api-docs /swagger/v1/swagger.json /explorer/swagger.json
+  /server/specs/oas`);
 /** Relations of a `Link` header that lead to a description or an index. */
 export const DESCRIBED_BY = /^(?:service-desc|describedby|https:\/\/api\.w\.org\/|.*#apiDocumentation)$/i;
 /** What a service has besides content. */

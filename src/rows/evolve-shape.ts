@@ -3,7 +3,7 @@
 import type { JsonObject, JsonValue } from '../model/json.ts';
 import type { Column, ResourceShape, ShapeChange, SourcePath, TableShape } from '../model/table.ts';
 import type { ColumnType } from '../model/vocabulary.ts';
-import { TO_CELL, typeOf, widenFor } from './columns/cells.ts';
+import { TO_CELL, narrowestType, widenFor } from './columns/cells.ts';
 import { columnName, EACH, keysOf, OVERFLOW, pathPart, tableName } from './columns/column-name.ts';
 import { findRule, siblingNames } from './field-rules.ts';
 import { hasContent, isObject } from './records/as-record.ts';
@@ -151,7 +151,7 @@ function reservedNames({ tree }: Draft, { path, rename }: Slot): readonly string
 /** A local time without a known zone stays the text that was sent. */
 function plainType({ isText, pin }: Slot, value: JsonValue): ColumnType {
   if (pin !== null) return pin.type;
-  return isText && typeof value === 'string' ? 'text' : (typeOf(value) ?? 'json');
+  return isText && typeof value === 'string' ? 'text' : (narrowestType(value) ?? 'json');
 }
 
 /** Adds the overflow column, once. No name made of source keys begins with `_`. */

@@ -1,4 +1,5 @@
-// The profile's rules for single fields: type, name, stored as JSON.
+// The rules of the profile for single fields (`findRule`): a fixed type, another name, or one JSON column for the whole value.
+// A fixed type also takes equal values in another form: `"7"` for an integer, `0` for a boolean.
 import type { JsonValue } from '../model/json.ts';
 import type { SourcePath } from '../model/table.ts';
 import { type TimeZone, zoneAt, type ZonesByPath } from '../model/time-zone.ts';
@@ -40,7 +41,7 @@ export interface PathRule {
 const NO_FIELDS: Readonly<Record<string, FieldRule>> = {};
 
 /** False if the profile has no rule for any field: then no lookup is needed. */
-export function holdsRules({ json, fields = NO_FIELDS }: Ruled): boolean {
+export function hasFieldRules({ json, fields = NO_FIELDS }: Ruled): boolean {
   return json.length > 0 || Object.keys(fields).length > 0;
 }
 

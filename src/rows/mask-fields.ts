@@ -1,4 +1,5 @@
-// Removes or hashes the fields that the profile hides, before a record is stored.
+// Removes or hashes the fields that the profile hides, such as `author.email`, before a record is compared or stored
+// (`fieldMask`), and removes the fields whose changes do not count (`comparedPart`).
 import { createHmac } from 'node:crypto';
 import type { JsonObject, JsonValue, SourceRecord } from '../model/json.ts';
 import { keysOfText } from './columns/column-name.ts';
@@ -25,7 +26,7 @@ interface MaskNode {
 type Hash = (text: string) => string;
 
 /**
- * Returns a function that hides fields of records. The record's bytes are encoded again without them; `asSent` has the
+ * Returns a function that hides fields of records. The record's bytes are toJsonBytes again without them; `asSent` has the
  * original bytes. A record that is no object is hashed whole, because its content is unknown.
  */
 export function fieldMask(
@@ -36,13 +37,18 @@ export function fieldMask(
   const hash: Hash = (text) => createHmac('sha256', key).update(text).digest('hex').slice(0, HASH_DIGITS);
   return (record) => {
     const { value, bytes } = record;
-    const isWhole = record.aside === undefined && isObject(value);
+    const isWhole = record.rejection === undefined && isObject(value);
     if (isWhole && limitRejection(value, 0) !== null) {
       // The fields in it cannot be found: it is rejected by what its value shows, without its text.
-      return { ...record, bytes: encoded({ left_out: hash(bytes.toString()) }) };
+      return { ...record, bytes: toJsonBytes({ left_out: hash(bytes.toString()) }) };
     }
-    const masked = isWhole ? maskedAt(value, root, hash) : hashed(parseJson(bytes.toString()), hash, 0);
-    return { ...record, value: record.aside === undefined ? masked : null, bytes: encoded(masked), asSent: bytes };
+    const masked = isWhole ? maskValue(value, root, hash) : hashScalars(parseJson(bytes.toString()), hash, 0);
+    return {
+      ...record,
+      value: record.rejection === undefined ? masked : null,
+      bytes: toJsonBytes(masked),
+      asSent: bytes,
+    };
   };
 }
 
@@ -51,7 +57,7 @@ export function comparedPart(fields: Readonly<Record<string, { compare: boolean 
   const uncompared = Object.entries(fields).filter(([, { compare }]) => !compare);
   if (uncompared.length === 0) return (value) => value;
   const root = maskTree(Object.fromEntries(uncompared.map(([path]) => [path, { exclude: true, hash: false }])));
-  return (value) => maskedAt(value, root, String);
+  return (value) => maskValue(value, root, String);
 }
 
 /** Identifies the key without revealing it. */
@@ -59,7 +65,7 @@ export function hashKeyMark(key: string): string {
   return createHmac('sha256', key).update('content-sync hash_key').digest('hex').slice(0, HASH_DIGITS);
 }
 
-function encoded(value: JsonValue): Buffer {
+function toJsonBytes(value: JsonValue): Buffer {
   return Buffer.from(JSON.stringify(value));
 }
 
@@ -79,27 +85,27 @@ function maskTree(fields: Readonly<Record<string, HiddenField>>): MaskNode {
 }
 
 /** Returns the same object if nothing in it is hidden. */
-function maskedAt(value: JsonValue, node: MaskNode, hash: Hash): JsonValue {
-  if (Array.isArray(value)) return value.map((element) => maskedAt(element, node, hash));
-  return isObject(value) ? maskedObject(value, node, hash) : value;
+function maskValue(value: JsonValue, node: MaskNode, hash: Hash): JsonValue {
+  if (Array.isArray(value)) return value.map((element) => maskValue(element, node, hash));
+  return isObject(value) ? maskObject(value, node, hash) : value;
 }
 
-function maskedObject(object: JsonObject, { below }: MaskNode, hash: Hash): JsonObject {
+function maskObject(object: JsonObject, { below }: MaskNode, hash: Hash): JsonObject {
   const members = Object.entries(object);
   if (!members.some(([key]) => below.has(key))) return object;
   return Object.fromEntries(
     members.flatMap(([key, member]): [string, JsonValue][] => {
       const node = below.get(key);
       if (node?.act === 'exclude') return [];
-      if (node?.act === 'hash') return [[key, hashedOnly(member, node, hash)]];
-      return [[key, node === undefined ? member : maskedAt(member, node, hash)]];
+      if (node?.act === 'hash') return [[key, hashField(member, node, hash)]];
+      return [[key, node === undefined ? member : maskValue(member, node, hash)]];
     }),
   );
 }
 
 /** Hashes a field without the excluded fields in it. */
-function hashedOnly(member: JsonValue, node: MaskNode, hash: Hash): JsonValue {
-  return hashed(node.below.size === 0 ? member : maskedAt(member, withoutHashes(node), hash), hash, 0);
+function hashField(member: JsonValue, node: MaskNode, hash: Hash): JsonValue {
+  return hashScalars(node.below.size === 0 ? member : maskValue(member, withoutHashes(node), hash), hash, 0);
 }
 
 function withoutHashes({ act, below }: MaskNode): MaskNode {
@@ -108,11 +114,11 @@ function withoutHashes({ act, below }: MaskNode): MaskNode {
 }
 
 /** Hashes each scalar; a number and a text of the same digits get the same hash, as they are the same key. */
-function hashed(value: JsonValue, hash: Hash, level: number): JsonValue {
+function hashScalars(value: JsonValue, hash: Hash, level: number): JsonValue {
   if (value === null || level > MAX_LEVELS) return null;
-  if (Array.isArray(value)) return value.map((element) => hashed(element, hash, level + 1));
+  if (Array.isArray(value)) return value.map((element) => hashScalars(element, hash, level + 1));
   if (!isObject(value)) return hash(isExact(value) ? value.rawJSON : String(value));
-  return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, hashed(member, hash, level + 1)]));
+  return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, hashScalars(member, hash, level + 1)]));
 }
 
 /** True if the profile hides the field at the path, something around it or something in it; `path` as `pathText` writes it. */

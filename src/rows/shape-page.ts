@@ -11,7 +11,7 @@ import { type CellNotes, repairJson } from './columns/cells.ts';
 import { columnName, pathPart, pathText } from './columns/column-name.ts';
 import { evolveShape, shapeChanges } from './evolve-shape.ts';
 import { findRule } from './field-rules.ts';
-import { BACKSLASH, jsonText } from './json/parse-json.ts';
+import { jsonText } from './json/parse-json.ts';
 import { hasContent, isObject, limitRejection, NOT_AN_OBJECT, type Rejection } from './records/as-record.ts';
 import {
   isFull,
@@ -142,7 +142,7 @@ function writeRecords(tree: ShapeTree, contract: Contract, records: readonly Sha
     return { node, cells: [], width, base: 0, recordAt: 0, overflow: [] };
   });
   const counts = { overflowed: 0, discarded: 0, repaired: 0, needsGrowth: false };
-  const state = { key: '', positions: [], rejection: null, suspect: false };
+  const state = { key: '', positions: [], rejection: null };
   const writer: PageWriter = { tree, contract, buffers, ...state, ...counts, rejects: [], tooWideTables: new Set() };
   for (const [index, record] of records.entries()) {
     // Only a record within the limits is safe to recurse into.
@@ -152,13 +152,11 @@ function writeRecords(tree: ShapeTree, contract: Contract, records: readonly Sha
   return writer;
 }
 
-function writeRecord(writer: PageWriter, { key, value, bytes }: ShapeRecord): Rejection | null {
+function writeRecord(writer: PageWriter, { key, value }: ShapeRecord): Rejection | null {
   if (!isObject(value)) return NOT_AN_OBJECT;
   for (const buffer of writer.buffers) buffer.recordAt = buffer.cells.length;
   const { needsGrowth } = writer;
   writer.key = key;
-  // Finding a byte is much faster than finding a text.
-  writer.suspect = bytes.includes(BACKSLASH) && bytes.includes('\\u');
   writer.rejection = null;
   const buffer = bufferOf(writer, writer.tree.root.table);
   beginRow(buffer, key, writer.positions);

@@ -7,13 +7,13 @@ import { LOCAL, zoneAt, zoneNameAt, type ZonesByPath } from '../model/time-zone.
 import type { Contract } from '../model/vocabulary.ts';
 import { cellConverter, type CellNotes, TO_CELL, type ToCell } from './columns/cells.ts';
 import { columnPathOf, EACH, OVERFLOW, pathPart, pathText, sourceKey } from './columns/column-name.ts';
-import { type FieldRule, findRule, holdsRules, type Pin } from './field-rules.ts';
+import { type FieldRule, findRule, hasFieldRules, type Pin } from './field-rules.ts';
 import { hasContent, isObject } from './records/as-record.ts';
 
 /** Child tables of one resource; arrays beyond them become JSON columns. */
 const MAX_CHILD_TABLES = 64;
 /** Conversions are only tried with it; what it notes is not used. */
-export const IGNORED_NOTES: CellNotes = { suspect: false, repaired: 0 };
+export const IGNORED_NOTES: CellNotes = { repaired: 0 };
 
 /** The part of a resource's profile (`config/profile/profile.ts`) that shaping needs. */
 export interface ShapeProfile {
@@ -132,7 +132,7 @@ export function openSlot(level: Level, key: string, profile: ShapeProfile): Slot
 
 /** The slot of a field whose type the profile gives, made if it is not there; undefined for any other field. */
 export function pinnedSlot(level: Level, key: string, profile: ShapeProfile): Slot | undefined {
-  if (!holdsRules(profile) || findRule([...level.path, pathPart(key)], profile).pin === null) return undefined;
+  if (!hasFieldRules(profile) || findRule([...level.path, pathPart(key)], profile).pin === null) return undefined;
   return openSlot(level, key, profile);
 }
 
@@ -219,7 +219,7 @@ function holdsWhole(path: SourcePath, value: JsonValue, profile: ShapeProfile): 
 
 /** True if objects and arrays at the path always go into one JSON column. */
 export function isStoredWhole(path: SourcePath, profile: ShapeProfile): boolean {
-  return path.length > profile.depth || (holdsRules(profile) && findRule(path, profile).json);
+  return path.length > profile.depth || (hasFieldRules(profile) && findRule(path, profile).json);
 }
 
 /** True if the table has as many columns as the profile lets it have. */

@@ -123,7 +123,7 @@ export async function listen(server: Server, { port, host }: { port: number; hos
   try {
     await once(server, 'listening');
   } catch (error) {
-    throw new ConfigError('sandbox_listen', `Cannot listen on ${host}:${port}: ${messageOf(error)}`, {
+    throw new ConfigError('usage', `Cannot listen on ${host}:${port}: ${messageOf(error)}`, {
       hint: 'Choose another --port, or 0 to have a free one picked.',
       cause: error,
     });

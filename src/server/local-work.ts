@@ -24,44 +24,40 @@ export const OWNED_LINGER_MS = 1_000;
  */
 export function localWork(options: LocalWorkOptions): SourceWork {
   const { source, clock, log, secrets, activity, watcher, inbox, opening } = options;
-  let open: { app: App; pauses: KnownPauses } | null = null;
+  let app: App | null = null;
   let drain: Drain | null = null;
   return {
     maintenanceIntervalMs: 10_000,
-    rateLimiter: () => open?.app.rateLimiter.figures() ?? null,
+    rateLimiter: () => app?.rateLimiter.figures() ?? null,
     wake: () => drain?.wake(),
     retry: async (now) => {
-      await open?.app.retry(now).catch(() => undefined);
-      drain?.retry();
-    },
-    pausesChanged: async () => {
-      await open?.pauses.refresh();
+      await app?.retry(now).catch(() => undefined);
       drain?.retry();
     },
     open: async (opened, stopping) => {
-      const app = await opening.add(() => {
+      const open = await opening.add(() => {
         stopping.throwIfAborted();
         const { attempted } = activity;
         return openApp({ source, clock, log, secrets, attempted, lingerMs: OWNED_LINGER_MS });
       });
-      opened.defer(() => app.close());
+      opened.defer(() => open.close());
       const reading = new AbortController();
       opened.defer(() => reading.abort(endingError()));
       opened.defer(() => {
-        open = null;
+        app = null;
       });
-      const pauses = new KnownPauses(app.warehouse, clock);
-      open = { app, pauses };
+      const pauses = new KnownPauses(open.warehouse, clock);
+      app = open;
       return {
-        warehouse: app.warehouse,
-        use: (work) => work(app),
-        scan: (resource, command, signal) => pauses.syncUnlessPaused(app, resource, command, watcher, signal),
+        warehouse: open.warehouse,
+        use: (work) => work(open),
+        scan: (resource, command, signal) => pauses.syncUnlessPaused(open, resource, command, watcher, signal),
         startDrain: (scan) => {
-          const parts = { ...options, app, pauses, scan, signal: reading.signal };
+          const parts = { ...options, app: open, pauses, scan, signal: reading.signal };
           drain = inbox === null ? null : startDrain({ ...parts, inbox });
           return drain;
         },
-        maintain: () => app.warehouse.upkeep(),
+        maintain: () => open.warehouse.upkeep(),
       };
     },
   };

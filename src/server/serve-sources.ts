@@ -7,7 +7,6 @@ import type { Metrics } from '../observe/metrics.ts';
 import { scrubOwn } from '../observe/scrub.ts';
 import { Alerts, alertSettings, type AlertSource } from './alerts/alerts.ts';
 import { Cluster, isShared } from './cluster/cluster.ts';
-import type { Control } from './controls/control-request.ts';
 import { createControls } from './controls/create-controls.ts';
 import { localWork } from './local-work.ts';
 import { combineWatchers, logRuns } from './log-runs.ts';
@@ -48,7 +47,7 @@ export async function serveSources(options: ServeSourcesOptions) {
   const watched = new Map(sources.map((source) => [source.name, watchSource(source, options)]));
   const served = new Map<string, ServedSource>();
   const opening = new PQueue({ concurrency: MAX_OPENING });
-  const cluster = new Cluster({ ...options, control: (...sent) => control(...sent) });
+  const cluster = new Cluster(options);
   let isStopping = false;
 
   for (const each of watched.values()) if (isShared(each.source)) cluster.join(each);
@@ -63,7 +62,7 @@ export async function serveSources(options: ServeSourcesOptions) {
     alerts: () => alerts.status(),
     stopping: () => isStopping,
   });
-  const control: Control = createControls({ supervisor: (source) => served.get(source)?.supervisor, clock, log });
+  const control = createControls({ supervisor: (source) => served.get(source)?.supervisor, clock, log });
   const alerts = new Alerts({
     ...options,
     ...alertSettings(settings),

@@ -1,14 +1,13 @@
+// Counts what happens in one source (requests, rows, webhooks, files) for the status page and Prometheus.
 import type { AttemptEvent } from '../http/client.ts';
 import type { Clock } from '../model/clock.ts';
 import { messageOf, SyncError } from '../model/errors.ts';
-import type { RunStatus, ScanMode } from '../model/vocabulary.ts';
+import type { ScanMode } from '../model/vocabulary.ts';
 import { CHANGING, type FileResult, type Metrics, ROW_RESULTS, type RowResult, type Via } from '../observe/metrics.ts';
 import { advanceResource, type ResourceProgress, startResource, waitingResource } from '../observe/progress.ts';
 import type { FetchedFile } from '../sync/files/file-changes.ts';
-import type { RunWatcher } from '../sync/report.ts';
+import type { ResourceReport, RunWatcher } from '../sync/report.ts';
 import type { DrainEvent, DrainOutcome } from './inbox/drain.ts';
-
-// Counts what happens in one source (requests, rows, webhooks, files) for the status page and Prometheus.
 
 export interface Problem {
   code: string;
@@ -28,22 +27,10 @@ interface RunningScan {
 
 type CountedFigures = Readonly<Record<RowResult | 'pages', number>>;
 
+/** The part of a scan's plan that is counted here. */
 interface StartedScan {
   mode: ScanMode;
   checkpoint: { walk_records: number; walk_pages: number };
-}
-
-interface ScannedPage {
-  number: number;
-  records: readonly unknown[];
-  total: number | null;
-}
-
-interface EndedScan extends CountedFigures {
-  resource: string;
-  mode: ScanMode;
-  status: RunStatus;
-  seconds: number;
 }
 
 const NO_COUNTERS: CountedFigures = { inserted: 0, updated: 0, unchanged: 0, rejected: 0, deleted: 0, pages: 0 };
@@ -116,7 +103,11 @@ export class SourceActivity implements RunWatcher {
     this.#running.set(resource, { mode, startedAt: now, lastPageAt: now, progress, counted: NO_COUNTERS });
   };
 
-  readonly page = (resource: string, page: ScannedPage, figures: CountedFigures & { requests: number }): void => {
+  readonly page = (
+    resource: string,
+    page: { number: number; records: readonly unknown[]; total: number | null },
+    figures: CountedFigures & { requests: number },
+  ): void => {
     const running = this.#running.get(resource);
     if (running === undefined) return;
     this.#countRows(resource, running.mode, running.counted, figures);
@@ -127,7 +118,7 @@ export class SourceActivity implements RunWatcher {
     running.lastPageAt = this.#clock.now();
   };
 
-  readonly ended = ({ resource, mode, status, seconds, ...figures }: EndedScan): void => {
+  readonly ended = ({ resource, mode, status, seconds, ...figures }: ResourceReport): void => {
     this.#countRows(resource, mode, this.#running.get(resource)?.counted ?? NO_COUNTERS, figures);
     this.#running.delete(resource);
     this.#counters.runs.observe({ source: this.source, resource, mode, status }, seconds);

@@ -37,8 +37,6 @@ export interface SourceWork {
   wake(): void;
   /** Forgets that the service has refused a credential or a record, with `now` also waits that it has stated. */
   retry(now: boolean): Promise<void>;
-  /** Called when resources have been paused or resumed. */
-  pausesChanged(): Promise<void>;
 }
 
 export interface OpenSource {
@@ -106,9 +104,13 @@ export class SourceSupervisor {
     return work(this.#open.warehouse);
   };
 
-  /** Runs what is due; null while this process does not lead the source. */
-  get scheduler(): Scheduler | null {
-    return this.#scheduler;
+  /** Starts a scan that need not be due; null while the source is not open. */
+  get scanNow(): Scheduler['scanNow'] | null {
+    const open = this.#open;
+    if (this.#scheduler !== null) return this.#scheduler.scanNow;
+    if (open === null || this.#isLeader) return null;
+    // Another process leads the source, and runs what is due: a requested scan takes the same queue.
+    return (resource, command) => open.scan(resource, command, this.#stopping.signal, { is: 'asked' });
   }
 
   get isLeader(): boolean {
@@ -124,12 +126,6 @@ export class SourceSupervisor {
   async retry(resources: readonly string[], now: boolean): Promise<void> {
     await this.work.retry(now);
     this.#scheduler?.retry(resources);
-  }
-
-  /** Called when resources have been paused or resumed. */
-  async pausesChanged(): Promise<void> {
-    await this.work.pausesChanged();
-    this.#scheduler?.wake();
   }
 
   /** Sets whether this process leads the source from now on: only the leader runs what is due. */

@@ -4,9 +4,9 @@ import type { OwnTables, RunRow } from '../database/own-tables.ts';
 import { forgetViews, readTables, viewColumns } from '../database/state/catalog.ts';
 import { NO_SCAN, readCheckpoint } from '../database/state/checkpoints.ts';
 import type { OwnedResource } from '../database/state/owned-resource.ts';
-import { beginRun, readRun, type RunStart } from '../database/state/runs.ts';
+import type { RunStart } from '../database/state/runs.ts';
 import type { Warehouse } from '../database/warehouse.ts';
-import { DeferredError, SyncError } from '../model/errors.ts';
+import { DeferredError } from '../model/errors.ts';
 import { timestampMs, timestampText } from '../model/timestamp-text.ts';
 import { durationText } from '../observe/figures.ts';
 import { readFeedState } from './feed/feed-response.ts';
@@ -14,7 +14,6 @@ import { planVerified } from './filter/filter-evidence.ts';
 import { planScan, type ScanPlan } from './plan.ts';
 import type { RunOptions, Warning } from './report.ts';
 import type { ResourceContext } from './resource-context.ts';
-import { countFrom, type RunProgress } from './run-progress.ts';
 
 /** A resource that is owned and ready to be scanned, and how. */
 export interface PreparedResource {
@@ -77,29 +76,6 @@ export async function prepareResource(
 }
 
 /**
- * The same after the database was set back within the run: from its present state, as after an interruption. Warnings
- * of scans that came to their end stay.
- */
-export async function prepareAgain(
-  options: RunOptions,
-  part: PreparedResource,
-  progress: RunProgress,
-): Promise<PreparedResource> {
-  const { context } = part;
-  const { own } = context.warehouse;
-  const stored = await readRun(own, part.run);
-  // What a restart has removed came back with whatever was lost before the run was noted.
-  const restart = options.restart && stored === null;
-  const again = await prepareResource({ ...options, restart }, context, stored ?? part.interrupted);
-  if (stored === null) await context.warehouse.apply(beginRun(own, again.run, context.clock.now()));
-  countFrom(progress, stored);
-  if (again.run.mode === 'full') progress.mode = 'full';
-  const told = new Set(progress.warnings.map(({ code }) => code));
-  progress.warnings.push(...[...again.warnings, SET_BACK].filter(({ code }) => !told.has(code)));
-  return { ...again, stopped: part.stopped ?? again.stopped };
-}
-
-/**
  * Removes a resource from the warehouse, so that a backfill can build it again with another profile: its tables, their
  * catalogue, its versions and its checkpoint, in one transaction, also if they are damaged. Its views stay, empty until
  * the tables exist again.
@@ -138,24 +114,6 @@ const TABLES_OF_COPY = [
   '_sync_windows',
   '_sync_checkpoints',
 ] as const;
-
-/** Thrown if the database was set back behind what it had confirmed to a run, and the resource is owned again. */
-export class SetBack extends SyncError {
-  constructor(cause: unknown) {
-    super('warehouse_set_back', 'the database forgot time and again what it had confirmed', {
-      recovery: 'retry',
-      hint: 'see whether replicas take turns, or who restores backups; then run the same command again',
-      cause,
-    });
-  }
-}
-
-/** Reported once by a run that has read again what the database forgot. */
-const SET_BACK: Warning = {
-  code: 'warehouse_set_back',
-  message: 'the database forgot what it had confirmed to this run, which has read it again',
-  hint: 'a replica took over that lagged behind (let the primary wait for one: synchronous_standby_names), or a backup was put in its place',
-};
 
 /** The clocks of machines that share a database may differ by this much. */
 export const CLOCK_SKEW_MS = 60_000;

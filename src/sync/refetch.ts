@@ -1,11 +1,10 @@
 // Fetches one record again, usually after a webhook, and writes or deletes its row.
-import { readCheckpoint } from '../database/state/checkpoints.ts';
 import { SyncError } from '../model/errors.ts';
 import { type ItemReading, readItem } from '../pagination/read-item.ts';
-import { tombstoneOf, updatedTime } from '../rows/columns/updated-time.ts';
-import { type DeleteEvidence, type DeletedRecord, readLiveRows, softDelete } from './deletes/soft-delete.ts';
+import { updatedTime } from '../rows/columns/updated-time.ts';
+import { type DeletedRecord, type DeleteEvidence, softDelete } from './deletes/soft-delete.ts';
 import { type ResourceContext, type SourceContext, withResource } from './resource-context.ts';
-import { findInListing, checkItemReading, type FoundRecord, loadRecord } from './single-record.ts';
+import { checkItemReading, type FoundRecord, loadRecord } from './single-record.ts';
 
 /**
  * The outcome of fetching a record again. `rejected`: it exists but cannot become a row. `deleted`, `held`, `absent`: the
@@ -143,40 +142,15 @@ async function deleteRecord(
 }
 
 /**
- * A scan shows changes but no deletes: the delete is noted as a candidate for the next full scan, unless its row is
- * deleted already or the listing shows the record as deleted.
+ * For a record that cannot be fetched individually: a scan shows its changes. A delete is noted as a candidate, because
+ * only a full scan, or a tombstone in the listing, shows that the record is gone.
  */
 async function withoutFetch(context: ResourceContext, key: string, event: ExpectedRecord): Promise<RefetchOutcome> {
-  const { profile, clock, warehouse, owned } = context;
+  const { profile, clock } = context;
   if (!event.isDelete || profile.item !== null) return 'unreadable';
-  const table = owned.shape?.tables[0];
-  const row = table === undefined ? undefined : (await warehouse.rows.stored(table, [key], [])).get(key);
-  if (row !== undefined && row.deletedAt !== null) return 'absent';
-  const found = profile.deleted === null ? null : await findTombstone(context, key, event);
-  if (found !== null) return deleteRecord(context, found, event, true);
-  const evidence = { kind: 'reported', reason: 'event' } as const;
-  await softDelete(context, [{ key, confirmedAt: clock.now() }], evidence);
-  return 'unreadable';
-}
-
-/** Null if the listing does not show the record of a live row as deleted, or only from before the event. */
-async function findTombstone(
-  context: ResourceContext,
-  key: string,
-  { after }: ExpectedRecord,
-): Promise<DeletedRecord | null> {
-  const { profile, clock, warehouse, owned } = context;
-  const confirmedAt = clock.now();
-  const row = (await readLiveRows(context, [{ key, confirmedAt }])).get(key);
-  if (row === undefined) return null;
-  // The last scan has seen earlier deletes.
-  const updated = (await readCheckpoint(warehouse.own, owned.resource))?.cursor ?? row.updated;
-  const answer = await findInListing(context, { key, updated, after: confirmedAt }, 'refetch');
-  if (answer.is !== 'stated') return null;
-  const { value } = answer.record;
-  const changedAt = updatedTime(value, profile)?.at ?? null;
-  if (after !== null && changedAt !== null && isBefore(changedAt, after)) return null;
-  return { key, confirmedAt: answer.requestedAt, deletedAt: tombstoneOf(value, profile)?.at ?? null };
+  const record = { key, confirmedAt: clock.now() };
+  const { held } = await softDelete(context, [record], { kind: 'reported', reason: 'event' });
+  return held.length > 0 ? 'unreadable' : 'absent';
 }
 
 /** True for a record from before an event. Compared by the second if its own time has nothing finer. */

@@ -34,13 +34,6 @@ export function newProgress(mode: ScanMode, warnings: readonly Warning[], meter:
   return { ...none, mode, meter, warnings: [...warnings], columns: new ColumnValues() };
 }
 
-/** Counts on from what is stored, after the database has lost some; null if it has lost even the run. */
-export function countFrom(progress: RunProgress, stored: RunCounters | null): void {
-  const { pages, records, inserted, updated, unchanged, rejected, deleted } = stored ?? NO_COUNTERS;
-  const kept = { pages, records, inserted, updated, unchanged, rejected, deleted };
-  progress.figures = { ...NO_COUNTERS, ...kept, ...countsOf(progress.meter) };
-}
-
 /** Counts a page that is stored, or several as one. */
 export function countPage(progress: RunProgress, outcome: PageOutcome, pages = 1): void {
   progress.figures = withPage(progress.figures, outcome, progress.meter, pages);
@@ -65,7 +58,7 @@ function withRecords(figures: RunCounters, outcome: PageOutcome): RunCounters {
     updated: figures.updated + outcome.updated,
     unchanged: figures.unchanged + outcome.unchanged,
     rejected: figures.rejected + outcome.rejected,
-    ...(outcome.forgotten === undefined ? {} : { forgotten: (figures.forgotten ?? 0) + outcome.forgotten }),
+    ...(outcome.forgotten === 0 ? {} : { forgotten: (figures.forgotten ?? 0) + outcome.forgotten }),
   };
 }
 
@@ -74,10 +67,10 @@ function note({ notes, shared, warnings, mode }: RunProgress, { conflicts, ...ou
   notes.overflowed += outcome.overflowed;
   notes.discarded += outcome.discarded;
   notes.repaired += outcome.repaired;
-  const { overwritten = [], volatile = [], cutTime } = outcome;
+  const { overwritten, volatile, cutTime } = outcome;
   const isReported = (code: Warning['code']): boolean => warnings.some((warning) => warning.code === code);
   if (volatile.length > 0 && !isReported('fields_volatile')) warnings.push(volatileWarning(volatile));
-  if (cutTime !== undefined && mode === 'full' && !isReported('times_cut')) warnings.push(cutWarning(cutTime));
+  if (cutTime !== null && mode === 'full' && !isReported('times_cut')) warnings.push(cutWarning(cutTime));
   notes.older_copies += conflicts.older + overwritten.length;
   shared.count += conflicts.undecided;
   shared.example ??= conflicts.example;

@@ -5,16 +5,7 @@ import { parentOf } from '../config/profile/request-fields.ts';
 import type { CheckpointRow, RunRow } from '../database/own-tables.ts';
 import { forgetSeen, NO_SCAN, readCheckpoint, saveCheckpoint } from '../database/state/checkpoints.ts';
 import type { OwnedResource } from '../database/state/owned-resource.ts';
-import {
-  beginLater,
-  beginRun,
-  endRun,
-  forgetOldRuns,
-  isQuiet,
-  isSameAs,
-  lastRun,
-  type RunEnd,
-} from '../database/state/runs.ts';
+import { beginLater, beginRun, endRun, forgetOldRuns, isQuiet, isSameAs, lastRun, type RunEnd } from '../database/state/runs.ts';
 import { countDeleteCandidates, forgetConfirmed } from '../database/state/suspects.ts';
 import { countsOf, newMeter } from '../http/client.ts';
 import { DeferredError, errorReport, type ErrorReport, SyncError } from '../model/errors.ts';
@@ -24,22 +15,8 @@ import { withinRun } from '../observe/log.ts';
 import { columnWarnings } from './column-warnings.ts';
 import { heldDeleteWarnings } from './deletes/verify-deletes.ts';
 import { interruptedBackfills, type ScanPlan } from './plan.ts';
-import {
-  correctFutureTimes,
-  prepareAgain,
-  type PreparedResource,
-  prepareResource,
-  SetBack,
-} from './prepare-resource.ts';
-import {
-  endedStatus,
-  overallStatus,
-  type ResourceReport,
-  type RunOptions,
-  type RunReport,
-  type Warning,
-  withAccepted,
-} from './report.ts';
+import { correctFutureTimes, type PreparedResource, prepareResource } from './prepare-resource.ts';
+import { endedStatus, overallStatus, type ResourceReport, type RunOptions, type RunReport, type Warning, withAccepted } from './report.ts';
 import { type ItemProof, resourceContext, type ResourceContext } from './resource-context.ts';
 import { newProgress, type RunContext, sharedKeyWarnings } from './run-progress.ts';
 import { notSynced } from './scan/resume-scan.ts';
@@ -131,49 +108,28 @@ function startInOrder(options: RunOptions, parts: readonly PreparedResource[]): 
   return parts.map(begin);
 }
 
-/** After the database was set back this many times within a run, the run gives up. */
-const MAX_SET_BACKS = 5;
-
-/**
- * One resource's part of a run. An error that stops its scan becomes its report; only a broken warehouse throws. If the
- * database is set back meanwhile, the part resumes from its present state, as after an interruption.
- */
-function runResource(options: RunOptions, prepared: PreparedResource): Promise<ResourceReport> {
-  const { run_id, resource } = prepared.run;
+/** One resource's part of a run. An error that stops its scan becomes its report; only a broken warehouse throws. */
+function runResource(options: RunOptions, part: PreparedResource): Promise<ResourceReport> {
+  const { run_id, resource } = part.run;
   return withinRun({ run_id, resource }, async () => {
-    const startedAt = options.clock.monotonic();
-    const { run, notices, warnings, context } = prepared;
+    const { run, notices, warnings, context } = part;
     const progress = newProgress(run.mode, [...notices, ...warnings], context.meter);
-    let part = prepared;
-    for (let attempts = 1; ; attempts += 1) {
-      try {
-        const runContext = { ...part.context, run: part.run, progress, watcher: options.watcher };
-        return await runAttempt(runContext, part, options, startedAt);
-      } catch (error) {
-        const isSetBack = error instanceof SetBack || (await part.context.owned.recover(error));
-        if (attempts > MAX_SET_BACKS || !isSetBack) throw error;
-      }
-      part = await prepareAgain(options, part, progress);
-    }
+    return syncAndStore({ ...context, run, progress, watcher: options.watcher }, part, options);
   });
 }
 
-async function runAttempt(
-  context: RunContext,
-  part: PreparedResource,
-  options: RunOptions,
-  startedAt: number,
-): Promise<ResourceReport> {
+async function syncAndStore(context: RunContext, part: PreparedResource, options: RunOptions): Promise<ResourceReport> {
   const { warehouse, owned, clock, progress, watcher } = context;
   const { shape, resource } = owned;
+  const startedAt = clock.monotonic();
   const stop = await syncError(context, part);
   let end = await runEnd(context, stop);
   const statements = (): CompiledQuery[] => endStatements(context, part, end, owned.shape !== shape, options);
   // A run is stored as complete only under the lease.
-  const error = stop ?? (await catchLostLease(() => owned.commit(statements())));
+  let error = stop ?? (await catchLostLease(() => owned.commit(statements())));
   if (error !== null) {
-    if (await owned.recover(error)) throw new SetBack(error);
-    if (stop === null) end = await runEnd(context, error);
+    if (await owned.recover(error)) error = setBackError(error);
+    if (error !== stop) end = await runEnd(context, error);
     await warehouse.apply(statements());
   }
   const { figures, notes, mode } = progress;
@@ -183,6 +139,15 @@ async function runAttempt(
   const report = { resource, mode, status, ...figures, seconds, ...rest };
   watcher.ended(report, notes, error);
   return report;
+}
+
+/** The database has lost what it had confirmed to this run, as after the failover to a replica that lagged behind. */
+function setBackError(cause: unknown): SyncError {
+  return new SyncError('warehouse_io', 'the database forgot what it had confirmed to this run', {
+    recovery: 'retry',
+    hint: 'run the same command again: it resumes from what the database has; let the primary wait for a replica (synchronous_standby_names), or see who restores backups',
+    cause,
+  });
 }
 
 const DAY_MS = 86_400_000;

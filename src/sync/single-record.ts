@@ -17,7 +17,7 @@ import { scanPages } from '../pagination/scan-pages.ts';
 import { parseInstant } from '../rows/columns/cells.ts';
 import { tombstoneOf, updatedTime, updatedZone } from '../rows/columns/updated-time.ts';
 import { recordsPassingFilter, storedValue } from '../rows/records/as-record.ts';
-import { addFieldKinds, differenceText, fieldKindsOf, unprovedField } from '../rows/records/record-difference.ts';
+import { addFieldKinds, differenceText, fieldKindsOf, findUnverifiedField } from '../rows/records/record-difference.ts';
 import { sameJson } from '../rows/records/record-key.ts';
 import type { Lookup, ResourceContext } from './resource-context.ts';
 import { judgeScan } from './scan/load-pages.ts';
@@ -95,7 +95,7 @@ async function findDoubt(
     return null;
   }
   const storedKinds = stored === null ? null : fieldKindsOf(stored);
-  const unverified = (): string | null => unprovedField(proof.fields, fetchedKinds, storedKinds);
+  const unverified = (): string | null => findUnverifiedField(proof.fields, fetchedKinds, storedKinds);
   const knownVerdict = (): string | null | undefined => {
     const { fault } = proof;
     if (fault !== null) return clock.now() - fault.at < FAULT_LASTS_MS ? fault.detail : undefined;

@@ -1,4 +1,4 @@
-// Syncs one resource: scans its listing or follows its feed, then verifies deletes, warns, and cleans up.
+// Syncs one resource: brings its copy up to date with the service. `syncResource` shows the procedure.
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { IncrementalProfile } from '../config/profile/incremental.ts';
 import type { CheckpointRow } from '../database/own-tables.ts';
@@ -13,7 +13,7 @@ import { verifyCandidates } from './deletes/verify-deletes.ts';
 import { readDeleteFeed } from './feed/delete-feed.ts';
 import { followFeed } from './feed/follow-feed.ts';
 import { catchUpWarning, countUntimedRows } from './filter/filter-evidence.ts';
-import { readDoubt, scanIfDoubted, testFilter, verifyFilter } from './filter/verify-filter.ts';
+import { failedQuestion, scanIfFilterFailed, testFilter, verifyFilter } from './filter/verify-filter.ts';
 import { planScan, type ScanPlan } from './plan.ts';
 import { syncReports } from './reports/sync-reports.ts';
 import type { RunContext } from './run-progress.ts';
@@ -21,55 +21,38 @@ import { findUnseenKeys, MAX_FETCHED_ALONE, scanUntilComplete, type WholeScan } 
 import { noteVerified, verifyEmptyListing, warnOfUnverified } from './verify-profile.ts';
 
 /**
- * Syncs one resource: brings its copy up to date with the service. `scan/load-pages.ts` is the loop in which pages become
- * rows. `isFilterTrusted` is false if the plan could not rely on the service's filter. Counts and warns in
- * `context.progress`. Throws what stopped it, with everything until then in place.
+ * Syncs one resource as planned. `scan/load-pages.ts` is the loop in which pages become rows. `isFilterTrusted` is false
+ * if the plan could not rely on the service's filter. Counts and warns in `context.progress`. Throws what stopped it, with
+ * everything until then in place.
  */
 export async function syncResource(context: RunContext, planned: ScanPlan, isFilterTrusted: boolean): Promise<void> {
-  const { owned, profile, watcher } = context;
+  const { owned, profile, watcher, progress } = context;
   watcher.started(owned.resource, planned);
 
+  // 1. Prepare the tables and views, and finish what a run that was killed after its last page has left.
   owned.fixedColumns = [];
   await owned.runAlone(() => refreshViews(context));
   await growCalendar(context);
-  // A run that was killed at the end of its scan has not looked for deletes.
-  const credential = await detectDeletes(context);
-  const plan =
-    credential === null ? planned : { ...planned, checkpoint: { ...planned.checkpoint, full_credential: credential } };
+  const newCredential = await detectDeletes(context);
+  const checkpoint =
+    newCredential === null ? planned.checkpoint : { ...planned.checkpoint, full_credential: newCredential };
+  const plan = { ...planned, checkpoint };
 
+  // 2. Copy what the service lists, page by page: reports by their days, a feed of changes, or a listing.
   const { feed, windows } = profile;
   if (windows !== null) await syncReports(context, plan, windows);
   else if (feed === null) await scanListing(context, plan, isFilterTrusted);
   else await followFeed(context, feed, plan, (scan) => afterFullScan(context, scan, plan.checkpoint));
-
   await warnOfUnverified(context);
+
+  // 3. Delete the rows of records that the service no longer has.
   await readDeleteFeed(context);
   await verifyCandidates(context);
-  context.progress.warnings.push(...(await findLostColumns(context, context.progress.columns)));
   await purgeDeleted(context);
+
+  // 4. Report what an analyst has to know of the columns, and maintain keys and indexes.
+  progress.warnings.push(...(await findLostColumns(context, progress.columns)));
   await owned.runAlone(() => maintainKeys(context));
-}
-
-const DAY_MS = 86_400_000;
-/** Rows per transaction: few, so that readers and other writers are not delayed. */
-const ROWS_PER_STEP = 200;
-
-/** Removes rows that were deleted more than `deletes.keep_days` ago, with all their versions. */
-async function purgeDeleted({ warehouse, owned, clock, deletes, signal }: RunContext): Promise<void> {
-  const { resource } = owned;
-  const table = owned.shape?.tables[0];
-  if (deletes.keep_days === null || table === undefined) return;
-  const deletedBefore = timestampText(clock.now() - deletes.keep_days * DAY_MS);
-  for (let removed = ROWS_PER_STEP; removed === ROWS_PER_STEP;) {
-    removed = await owned.runAlone(async () => {
-      const keys = await warehouse.rows.keysDeletedBefore(table, deletedBefore, ROWS_PER_STEP);
-      const rows = { resource, table, children: [], keys };
-      if (keys.length > 0) await owned.commit(dropStatements(warehouse, rows));
-      return keys.length;
-    });
-    await nextTurn();
-    signal.throwIfAborted();
-  }
 }
 
 /**
@@ -78,9 +61,10 @@ async function purgeDeleted({ warehouse, owned, clock, deletes, signal }: RunCon
  */
 async function scanListing(context: RunContext, plan: ScanPlan, isFilterTrusted: boolean): Promise<void> {
   const { progress, profile } = context;
-  const instead = await scanIfDoubted(context, plan);
-  const scan = instead ?? (await scanUntilComplete(context, plan, plan.mode === 'incremental' || isFilterTrusted));
-  const isFull = instead !== null || plan.mode === 'full';
+  const fullScanInstead = await scanIfFilterFailed(context, plan);
+  const canUseFilter = plan.mode === 'incremental' || isFilterTrusted;
+  const scan = fullScanInstead ?? (await scanUntilComplete(context, plan, canUseFilter));
+  const isFull = fullScanInstead !== null || plan.mode === 'full';
   const full = isFull ? scan : await verifyFilter(context, plan, scan);
   if (full !== null) {
     progress.mode = 'full';
@@ -89,8 +73,8 @@ async function scanListing(context: RunContext, plan: ScanPlan, isFilterTrusted:
   }
   const { incremental } = profile;
   if (incremental !== null && scan.isComplete && isFilterTrusted && plan.mode === 'full') {
-    const missed = await planCatchUp(context, plan, incremental, scan.needsCatchUp);
-    if (missed !== null) await verifyFilter(context, missed, await scanUntilComplete(context, missed), true);
+    const catchUp = await planCatchUp(context, plan, incremental, scan.needsCatchUp);
+    if (catchUp !== null) await verifyFilter(context, catchUp, await scanUntilComplete(context, catchUp), true);
   }
   if (full?.isComplete === true && !full.allowsDeletes) await warnOfUnseenRows(context, full);
 }
@@ -130,7 +114,7 @@ async function planCatchUp(
   if (begun === null || (!needsCatchUp && now - timestampMs(begun) <= incremental.lookback)) return null;
   const stored = await readCheckpoint(warehouse.own, resource);
   const warning = catchUpWarning(context, incremental);
-  if (stored !== null && readDoubt(stored, incremental) !== null) {
+  if (stored !== null && failedQuestion(stored, incremental) !== null) {
     progress.warnings.push(warning);
     return null;
   }
@@ -158,4 +142,26 @@ async function warnOfUnseenRows(context: RunContext, { end, startedAt }: WholeSc
         : `the scan, between whose pages records moved, did not see ${count} live ${rows.length === 1 ? 'row' : 'rows'}: they may be deleted`,
     hint: 'the next full scan without movement decides; if this stays, the sort of the listing is usually not unique: add the id to it in query',
   });
+}
+
+const DAY_MS = 86_400_000;
+/** Rows per transaction: few, so that readers and other writers are not delayed. */
+const ROWS_PER_STEP = 200;
+
+/** Removes rows that were deleted more than `deletes.keep_days` ago, with all their versions. */
+async function purgeDeleted({ warehouse, owned, clock, deletes, signal }: RunContext): Promise<void> {
+  const { resource } = owned;
+  const table = owned.shape?.tables[0];
+  if (deletes.keep_days === null || table === undefined) return;
+  const deletedBefore = timestampText(clock.now() - deletes.keep_days * DAY_MS);
+  for (let removed = ROWS_PER_STEP; removed === ROWS_PER_STEP;) {
+    removed = await owned.runAlone(async () => {
+      const keys = await warehouse.rows.keysDeletedBefore(table, deletedBefore, ROWS_PER_STEP);
+      const rows = { resource, table, children: [], keys };
+      if (keys.length > 0) await owned.commit(dropStatements(warehouse, rows));
+      return keys.length;
+    });
+    await nextTurn();
+    signal.throwIfAborted();
+  }
 }

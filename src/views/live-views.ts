@@ -94,7 +94,7 @@ export function isPublished({ dialect }: ViewModel, { profile }: ViewedResource,
 }
 
 /** `is_published` for a view of the resource's own table. */
-export function publishedColumn(model: ViewModel, resource: ViewedResource, row: string): ViewColumn[] {
+function publishedColumn(model: ViewModel, resource: ViewedResource, row: string): ViewColumn[] {
   const state = stateColumn(resource);
   if (state === null) return [];
   const text = model.dialect.text(`${row}${model.dialect.id(state.name)}`, state.type);

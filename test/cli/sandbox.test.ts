@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { PassThrough } from 'node:stream';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { sandboxCommand } from '../../src/cli/demo.ts';
+import { sandboxCommand } from '../../src/cli/sandbox.ts';
 
 function command() {
   const stop = new AbortController();

@@ -80,7 +80,7 @@ describe('the command line', () => {
     ['one argument too many below a command', ['config', 'alerts', 'test', 'a', 'b'], 'too many arguments'],
     ['an option without its value', ['sync', '--config'], "option '-c, --config <file>' argument missing"],
     ['an unknown log level', ['sync', '--log-level', 'loud'], 'trace, debug, info, warn, error, fatal, silent'],
-    ['a sandbox flag that cannot be read', ['sandbox', '--port', 'x'], '--port is "x", not a number'],
+    ['a sandbox flag that cannot be read', ['sandbox', '--port', 'x'], '--port must be a whole number'],
     ['a demo of a folder that is not there', ['demo', '--data', 'nowhere'], 'nowhere does not exist'],
   ])('refuses %s with exit code 2 and nothing on stdout', async (_, args, message) => {
     const ended = await call(...args);

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { filesOf, storeFindings, storesOf } from '../../src/config/file-stores.ts';
+import { resolveFiles, storeFindings, storesOf, withDefaultStore } from '../../src/config/file-stores.ts';
 import { profileSchema } from '../../src/config/profile/profile.ts';
 
 const page = { style: 'cursor', cursor_param: 'cursor', next_cursor: 'next' };
@@ -9,22 +9,24 @@ const usual = { allow_hosts: [], grace: 0, recheck: null };
 const place = { cwd: '/srv', env: { AWS_REGION: 'eu-central-1', HOME: '/root' }, fileMode: 0o600 };
 
 it('a file goes to the store of its entry, else to that of its source, and nowhere without either', () => {
-  const source = { name: 'blog', profile, resources: ['images'] };
-  const set = filesOf({ ...source, files: { ...usual, store: 'disk:data/{source}/files' } }, place);
+  const resolve = (store: string | null) => {
+    const source = { name: 'blog', profile: withDefaultStore(profile, store), resources: ['images'] };
+    return resolveFiles({ ...source, files: { ...usual, store } }, place);
+  };
+  const set = resolve('disk:data/{source}/files');
   expect(storesOf(set)).toEqual([
     { kind: 'disk', name: 'disk:data/blog/files', folder: '/srv/data/blog/files' },
     { kind: 's3', name: 's3://bucket/blog/videos/', bucket: 'bucket', prefix: 'blog/videos' },
   ]);
   expect(set.environment).toEqual({ AWS_REGION: 'eu-central-1' });
-  const unset = filesOf({ ...source, files: { ...usual, store: null } }, place);
+  const unset = resolve(null);
   expect(unset.kept['images']?.map(({ field }) => field)).toEqual(['video']);
 });
 
 it('two sources may not share one', () => {
-  const sources = [
-    { name: 'a', profile, files: { ...usual, store: 'disk:files' } },
-    { name: 'b', profile, files: { ...usual, store: 'disk:./files/' } },
-  ];
+  const sources = ['disk:files', 'disk:./files/'].map((store, at) => {
+    return { name: at === 0 ? 'a' : 'b', profile: withDefaultStore(profile, store), resources: ['images'] };
+  });
   const found = storeFindings(sources, '/srv');
   expect(found).toMatchObject([{ path: ['sources', 'b', 'files', 'store'] }]);
   expect(found[0]?.message).toContain('that of a');

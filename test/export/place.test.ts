@@ -28,7 +28,7 @@ describe('the place of an export', () => {
     mkdirSync(folder);
     writeFileSync(path.join(folder, 'thesis.txt'), 'x');
     const { code, stderr } = await stage.command('export', 'parquet', 'out');
-    expect([code, stderr]).toEqual([2, expect.stringMatching(/thesis\.txt \[export_place_taken\]\n {2}→ /)]);
+    expect([code, stderr]).toEqual([2, expect.stringMatching(/thesis\.txt \[export_unwritable\]\n {2}→ /)]);
     expect(filesBelow(folder)).toEqual(['thesis.txt']);
   });
 
@@ -39,14 +39,14 @@ describe('the place of an export', () => {
     writeFileSync(path.join(folder, 'manifest.json'), '{"name":"app"}');
     expect(await stage.command('export', 'csv', 'out')).toMatchObject({
       code: 2,
-      stderr: expect.stringContaining('[export_place_taken]'),
+      stderr: expect.stringContaining('[export_unwritable]'),
     });
     expect((await stage.command('export', 'csv', 'other')).code).toBe(0);
     const other = path.join(stage.folder, 'other', 'manifest.json');
     writeFileSync(other, readFileSync(other, 'utf8').replace('"source": "blog"', '"source": "shop"'));
     expect(await stage.command('export', 'csv', 'other')).toMatchObject({
       code: 2,
-      stderr: expect.stringMatching(/source shop.*\[export_place_taken\]/),
+      stderr: expect.stringMatching(/source shop.*\[export_unwritable\]/),
     });
   });
 
@@ -83,7 +83,7 @@ describe('the place of an export', () => {
     ] as const) {
       writeFileSync(lock, JSON.stringify({ pid, host: processNamespace(false) }));
       const { code, stderr } = await stage.command('export', 'csv', 'out', '--full');
-      expect([code, stderr.includes('export_busy')]).toEqual([expected, expected === 1]);
+      expect([code, stderr.includes('export_failed')]).toEqual([expected, expected === 1]);
     }
     expect(filesBelow(folder)).not.toContain('.content-sync-export.lock');
   });
@@ -93,7 +93,7 @@ describe('the place of an export', () => {
     const { code, stderr } = await stage.command('export', 'csv', 'out', '--tables', 'content_live,contents');
     expect([code, stderr]).toEqual([
       2,
-      expect.stringMatching(/no view "contents" to export \[export_unknown_table\]\n {2}→ there are .*content_live/),
+      expect.stringMatching(/no view "contents" to export \[usage\]\n {2}→ there are .*content_live/),
     ]);
     expect(filesBelow(path.join(stage.folder, 'out'))).toEqual([]);
   });
@@ -114,7 +114,7 @@ describe('the place of an export', () => {
     const { stdout, stderr } = start(
       `${run} >&2 && dd if=/dev/zero of="$1/big" bs=1000 count=900 2>&1 | tail -n 0; ${run} >&2; echo "code $?"; ${check}; rm "$1/big"; ${run} >&2; echo "code $?"; ${check}`,
     );
-    expect(stderr).toMatch(/"code":"export_full",.*"hint":"make room/);
+    expect(stderr).toMatch(/"code":"export_failed",.*"hint":"make room/);
     // A full volume may have no room for the lock either: the code is the same.
     expect(stdout.trim().split(/\s*\n/)).toEqual(['code 1', '3', 'code 0', '3']);
   });

@@ -1,13 +1,13 @@
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createHash } from 'node:crypto';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer, type IncomingMessage } from 'node:http';
-import { Readable } from 'node:stream';
 import path from 'node:path';
+import { Readable } from 'node:stream';
 import { S3 } from '@aws-sdk/client-s3';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { manifestText, readManifest } from '../../src/export/manifest.ts';
-import { openBucket, s3Access } from '../../src/export/places/s3-bucket.ts';
 import type { ExportPlace } from '../../src/export/places/place.ts';
+import { openBucket, s3Access } from '../../src/export/places/s3-bucket.ts';
 import { BUCKET, bucketEnvironment as environment, startBucketServer } from '../support/bucket-server.ts';
 import { runCommand } from '../support/command.ts';
 import { SQLITE } from '../support/databases.ts';
@@ -108,9 +108,9 @@ describe('an export to a bucket', () => {
     const run = (place: string, further: NodeJS.ProcessEnv) =>
       runCommand(['export', 'csv', place, '--config', stage.config], stage.folder, { ...env, ...further });
     const cases: readonly (readonly [string, NodeJS.ProcessEnv, number, string])[] = [
-      [`s3://missing/x`, {}, 2, 'export_bucket_missing'],
-      [`s3://${BUCKET}/x`, { AWS_SECRET_ACCESS_KEY: SECRET }, 2, 'export_refused'],
-      [`s3://${BUCKET}/x`, { AWS_SECRET_ACCESS_KEY: '' }, 2, 'export_credentials'],
+      [`s3://missing/x`, {}, 2, 'export_unwritable'],
+      [`s3://${BUCKET}/x`, { AWS_SECRET_ACCESS_KEY: SECRET }, 2, 'export_unwritable'],
+      [`s3://${BUCKET}/x`, { AWS_SECRET_ACCESS_KEY: '' }, 2, 'export_unwritable'],
       [`s3:/${BUCKET}/x`, {}, 2, 'usage'],
       [`s3://${BUCKET}/x`, { AWS_ENDPOINT_URL: 'storage' }, 2, 'usage'],
     ];
@@ -129,7 +129,7 @@ describe('an export to a bucket', () => {
     const args = ['export', 'csv', `s3://${BUCKET}/x`, '--config', stage.config];
     expect(await runCommand(args, stage.folder, env)).toMatchObject({
       code: 2,
-      stderr: expect.stringContaining('[export_place_taken]'),
+      stderr: expect.stringContaining('[export_unwritable]'),
     });
   });
 
@@ -161,7 +161,7 @@ describe('an export to a bucket', () => {
       tables: [],
     });
     expect(await place.readManifest()).toBeNull();
-    await expect(place.putManifest(text, text)).rejects.toMatchObject({ code: 'export_busy' });
+    await expect(place.putManifest(text, text)).rejects.toMatchObject({ code: 'export_failed' });
     await place.putManifest(text, null);
     expect(await place.readManifest()).toBe(text);
   });

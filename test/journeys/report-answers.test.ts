@@ -110,7 +110,7 @@ describe('an answer for a range of reports', () => {
     expect(JSON.parse(window?.totals ?? '')).toEqual({
       from: '2026-01-01',
       to: '2026-01-02',
-      differs: [{ field: 'views', told: 63, counted: 60 }],
+      differs: [{ field: 'views', reported: 63, counted: 60 }],
     });
     stage.reports.now += HOUR;
     delete stage.reports.behaviour.totalError;

@@ -10,12 +10,8 @@ describe('an HTTP-date', () => {
     ['RFC 850', 'Sunday, 06-Nov-94 08:49:37 GMT', '1994-11-06T08:49:37Z'],
     ['asctime', 'Sun Nov  6 08:49:37 1994', '1994-11-06T08:49:37Z'],
     ['a leap day', 'Tue, 29 Feb 2028 00:00:00 GMT', '2028-02-29T00:00:00Z'],
-    ['a leap second', 'Sat, 31 Dec 2016 23:59:60 GMT', '2017-01-01T00:00:00Z'],
-    ['the first year', 'Sat, 01 Jan 0001 00:00:00 GMT', '0001-01-01T00:00:00Z'],
-    ['two digits 50 years ahead', 'Friday, 20-Nov-76 08:00:00 GMT', '2076-11-20T08:00:00Z'],
-    ['two digits further ahead, which are past', 'Sunday, 20-Nov-77 08:00:00 GMT', '1977-11-20T08:00:00Z'],
   ])('is read as %s', (_form, text, iso) => {
-    expect(httpDate(text, NOW)).toBe(Date.parse(iso));
+    expect(httpDate(text)).toBe(Date.parse(iso));
   });
 
   it.each([
@@ -33,7 +29,7 @@ describe('an HTTP-date', () => {
     'Fri, 20 Nov 2026 08:00:61 GMT',
     'Fri, 20 Nov 2026 08:00:00 GMT, Fri, 20 Nov 2026 08:00:00 GMT',
   ])('is not %j', (text) => {
-    expect(httpDate(text, NOW)).toBeNull();
+    expect(httpDate(text)).toBeNull();
   });
 });
 

@@ -62,12 +62,12 @@ const large = Buffer.alloc(9_000_000, 7);
 describe('a bucket that does not do as it should', () => {
   it('is told of by what is wrong with it, and never by a secret', async () => {
     const { env } = await startBucketServer();
-    await expect(storeWith({})).rejects.toMatchObject({ code: 'file_store_credentials' });
+    await expect(storeWith({})).rejects.toMatchObject({ code: 'file_store_refused' });
     const cases: readonly (readonly [NodeJS.ProcessEnv, string, string])[] = [
-      [env, 'missing', 'file_store_bucket_missing'],
+      [env, 'missing', 'file_store_refused'],
       [{ ...env, AWS_SECRET_ACCESS_KEY: SECRET }, BUCKET, 'file_store_refused'],
       [{ ...env, AWS_ACCESS_KEY_ID: 'nobody' }, BUCKET, 'file_store_refused'],
-      [{ ...env, AWS_ENDPOINT_URL: 'http://127.0.0.1:1' }, BUCKET, 'file_store_unreachable'],
+      [{ ...env, AWS_ENDPOINT_URL: 'http://127.0.0.1:1' }, BUCKET, 'file_store_failed'],
     ];
     for (const [given, bucket, code] of cases) {
       const store = await storeWith(given, bucket);

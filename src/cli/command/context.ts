@@ -126,6 +126,17 @@ function formatStack(error: unknown): string {
   return error instanceof Error ? (error.stack ?? error.message) : messageOf(error);
 }
 
+export const MAX_PORT = 65_535;
+
+/** Parses the value of an option that takes a whole number. */
+export function wholeNumber(option: string, min: number, max: number): (text: string) => number {
+  return (text) => {
+    const value = /^\d{1,9}$/.test(text) ? Number(text) : Number.NaN;
+    if (value >= min && value <= max) return value;
+    throw new ConfigError('usage', `${option} must be a whole number from ${min} to ${max}, not "${text}"`);
+  };
+}
+
 /** The first commands of a new user, for the help and the demo. */
 export const FIRST_STEPS = `
   content-sync init        Ask for address and credential, and write a working config

@@ -1,4 +1,6 @@
-// Options that most commands have, and the loop that runs a command for each configured source.
+// What commands for configured sources share: their options, the loop over the sources, and the running `serve`.
+import { existsSync } from 'node:fs';
+import { userInfo } from 'node:os';
 import { Command, Option } from 'commander';
 import type { Logger } from 'pino';
 import { settingsError } from '../../config/file/yaml-file.ts';
@@ -8,6 +10,7 @@ import { ConfigError } from '../../model/errors.ts';
 import { LOG_LEVELS, type LogLevel } from '../../model/vocabulary.ts';
 import { createLog } from '../../observe/log.ts';
 import { type App, type AppOptions, openApp } from '../../server/app.ts';
+import type { ServeConnection } from '../../server/controls/serve-connection.ts';
 import {
   type CliContext,
   type ErrorOutput,
@@ -64,7 +67,15 @@ export async function forEachSource(
   work: (chosen: ChosenSource, settings: Settings) => Promise<ExitCode | void>,
 ): Promise<ExitCode> {
   const settings = readSettings(context, options);
-  const sources = chooseSources(context, settings, options, names);
+  // On a terminal log lines would break up the live lines, so the log is off unless --log-level is given.
+  const level = options.logLevel ?? (context.stderr.isTTY === true ? 'silent' : settings.log.level);
+  const log = createLog({ level, secrets: context.secrets, destination: context.stderr });
+  const sources = Object.values(settings.sources).map((source): ChosenSource => ({
+    source,
+    resources: chosenResources(source, names, settings),
+    log: log.child({ source: source.name }),
+    control: settings.control,
+  }));
   const codes = await reportRefused(context, settings);
   const isAlone = sources.length + codes.length === 1;
   for (const chosen of sources) {
@@ -75,29 +86,13 @@ export async function forEachSource(
       await printError(context, error, chosen.source.name);
       codes.push(exitCodeOfError(error));
     }
-    if (context.signal.aborted) codes.push(EXIT_CODES.interrupted);
-    if (context.signal.aborted) break;
+    if (!context.signal.aborted) continue;
+    codes.push(EXIT_CODES.interrupted);
+    break;
   }
   const code = worstExitCode(codes);
   context.exit(code);
   return code;
-}
-
-function chooseSources(
-  context: CliContext,
-  settings: Settings,
-  options: SourceOptions,
-  names: readonly string[],
-): ChosenSource[] {
-  // On a terminal log lines would break up the live lines, so the log is off unless --log-level is given.
-  const level = options.logLevel ?? (context.stderr.isTTY === true ? 'silent' : settings.log.level);
-  const log = createLog({ level, secrets: context.secrets, destination: context.stderr });
-  return Object.values(settings.sources).map((source) => ({
-    source,
-    resources: chosenResources(source, names, settings),
-    log: log.child({ source: source.name }),
-    control: settings.control,
-  }));
 }
 
 /**
@@ -164,4 +159,22 @@ export async function withApp<T>(
   work: (app: App) => Promise<T>,
 ): Promise<T> {
   return whileOpen(await openApp({ source, clock, log, secrets, ...(retried === undefined ? {} : { retried }) }), work);
+}
+
+/** The `serve` on this machine that keeps a source fresh; null if none runs. Throws `SyncError('control_denied')`. */
+export async function findServe({ control }: ChosenSource): Promise<ServeConnection | null> {
+  if (control === null || !existsSync(control)) return null;
+  // Loaded only if a `serve` may run.
+  const { findSocket } = await import('../../server/controls/serve-connection.ts');
+  return findSocket(control, caller());
+}
+
+/** The user and the process of this command, for the audit log of the `serve` that it controls. */
+export function caller(): string {
+  try {
+    return `${userInfo().username}, pid ${process.pid}`;
+  } catch {
+    // The user of a container may have no name.
+    return `pid ${process.pid}`;
+  }
 }

@@ -1,80 +1,77 @@
-// Shows the progress and the result of a run on a terminal or in the log, and finds a running `serve`.
-import { existsSync } from 'node:fs';
-import { hostname, userInfo } from 'node:os';
+// Shows the progress of a run, as live lines on a terminal or as log lines, and its result.
 import type { Logger } from 'pino';
-import { sharedDatabase } from '../../database/databases.ts';
 import { retryText } from '../../http/client.ts';
+import type { RateLimiter } from '../../http/rate-limit/rate-limiter.ts';
 import { visibleText } from '../../model/visible-text.ts';
-import { countText, durationText } from '../../observe/figures.ts';
+import { countOf, countText, durationText } from '../../observe/figures.ts';
 import {
   advanceResource,
   endResource,
-  type RateLimiterProgress,
   type ResourceProgress,
   startResource,
   waitingResource,
 } from '../../observe/progress.ts';
 import { createTerminalProgress } from '../../observe/terminal-progress.ts';
-import type { App, AppOptions } from '../../server/app.ts';
-import type { ServeConnection } from '../../server/controls/serve-connection.ts';
+import type { AppOptions } from '../../server/app.ts';
 import { logRuns } from '../../server/log-runs.ts';
 import type { ResourceReport, RunReport, RunWatcher } from '../../sync/report.ts';
 import type { CliContext } from './context.ts';
-import type { ChosenSource } from './sources.ts';
 
-interface WatchOptions {
-  context: CliContext;
-  log: Logger;
-  app: App;
-  resources: readonly string[];
-  /** False if --log-level is given: then the log replaces the live lines. */
-  live: boolean;
+interface RunDisplay {
+  /** Begins to show these resources as waiting. */
+  begin(resources: readonly string[], rateLimiter: RateLimiter): void;
+  watcher: RunWatcher;
+  /** Shows why a resource waits for its next attempt. */
+  retried: NonNullable<AppOptions['retried']>;
+  finish(): void;
 }
 
 const REDRAW_MS = 250;
 
-/** Shows the progress of a run: live lines on a terminal, log lines anywhere else. */
-export function watchRun({ context, log, app, resources, live }: WatchOptions): {
-  watcher: RunWatcher;
-  /** Shows why a resource waits for its next attempt. */
-  retried: NonNullable<AppOptions['retried']>;
-  finish: () => void;
-} {
-  const { clock, stderr } = context;
-  const lines = live ? createTerminalProgress({ stream: stderr, clock }) : null;
-  const progress = new Map(resources.map((resource) => [resource, waitingResource(resource)]));
+/** Creates the display of one run. `isLive` is false if --log-level is given: then the log replaces the live lines. */
+export function watchRun({ clock, stderr }: CliContext, log: Logger, isLive: boolean): RunDisplay {
+  const lines = isLive ? createTerminalProgress({ stream: stderr, clock }) : null;
+  const logged = logRuns(log, clock, 'info');
+  const progress = new Map<string, ResourceProgress>();
+  let limiter: RateLimiter | null = null;
+  let redrawing: NodeJS.Timeout | undefined;
   const draw = (): void => {
-    const rateLimiter = rateLimiterProgress(app, clock.now());
-    lines?.update({ at: clock.monotonic(), resources: [...progress.values()], rateLimiter });
+    if (limiter === null) return;
+    const { pausedUntil, ...rateLimiter } = limiter.figures();
+    const pausedForMs = pausedUntil === null ? 0 : Math.max(0, pausedUntil - clock.now());
+    const resources = [...progress.values()];
+    lines?.update({ at: clock.monotonic(), resources, rateLimiter: { ...rateLimiter, pausedForMs } });
   };
   const change = (resource: string, next: (was: ResourceProgress, at: number) => ResourceProgress): void => {
     progress.set(resource, next(progress.get(resource) ?? waitingResource(resource), clock.monotonic()));
     draw();
   };
-  // Redrawn between pages too, so that a pause counts down.
-  const redrawing = setInterval(draw, REDRAW_MS);
-  redrawing.unref();
-  const logged = logRuns(log, clock, 'info');
-
-  const watcher: RunWatcher = {
-    started: (resource, plan) => {
-      const { walk_records: records, walk_pages: pages } = plan.checkpoint;
-      logged.started(resource, plan);
-      change(resource, (was, at) => startResource(was, at, { records, pages, requests: 0, total: null }));
-    },
-    page: (resource, page, figures) => {
-      const records = (progress.get(resource)?.records ?? 0) + page.records.length;
-      const news = { records, pages: page.number, requests: figures.requests, total: page.total };
-      change(resource, (known, at) => advanceResource(known, at, news));
-      logged.page(resource, page, figures);
-    },
-    ended: (report, notes, error) => {
-      change(report.resource, (was, at) => endResource(was, at, report.status));
-      logged.ended(report, notes, error);
-    },
-  };
   return {
-    watcher,
+    begin: (resources, rateLimiter) => {
+      for (const resource of resources) progress.set(resource, waitingResource(resource));
+      limiter = rateLimiter;
+      // Redrawn between pages too, so that a pause counts down.
+      redrawing = setInterval(draw, REDRAW_MS).unref();
+    },
+    watcher: {
+      started: (resource, plan) => {
+        const { walk_records: records, walk_pages: pages } = plan.checkpoint;
+        logged.started(resource, plan);
+        change(resource, (was, at) => startResource(was, at, { records, pages, requests: 0, total: null }));
+      },
+      page: (resource, page, counters) => {
+        const { number: pages, total } = page;
+        const { requests } = counters;
+        change(resource, (was, at) =>
+          advanceResource(was, at, { records: was.records + page.records.length, pages, requests, total }),
+        );
+        logged.page(resource, page, counters);
+      },
+      ended: (report, notes, error) => {
+        change(report.resource, (was, at) => endResource(was, at, report.status));
+        logged.ended(report, notes, error);
+      },
+    },
     retried: (event, resource) => {
       if (resource !== undefined) change(resource, (was) => ({ ...was, note: visibleText(retryText(event)) }));
     },
@@ -86,12 +83,6 @@ export function watchRun({ context, log, app, resources, live }: WatchOptions): 
   };
 }
 
-function rateLimiterProgress(app: App, now: number): RateLimiterProgress {
-  const { requests, limited, allowedPerSecond, pausedUntil } = app.rateLimiter.figures();
-  const pausedForMs = pausedUntil === null ? 0 : Math.max(0, pausedUntil - now);
-  return { requests, limited, allowedPerSecond, pausedForMs };
-}
-
 /** Formats the report of a run for a terminal: a line per resource, and advice for those that did not end well. */
 export function summaryText(report: RunReport): string {
   const width = Math.max(...report.resources.map(({ resource }) => resource.length));
@@ -99,7 +90,7 @@ export function summaryText(report: RunReport): string {
     `${resource.resource.padEnd(width)}  ${formatCounts(resource)}`,
     ...formatAdvice(resource).map((line) => `${' '.repeat(width)}  ${line}`),
   ]);
-  return lines.map((line) => `${visibleText(line)}\n`).join('');
+  return lines.map(visibleText).join('\n');
 }
 
 function formatCounts(report: ResourceReport): string {
@@ -113,44 +104,19 @@ function formatCounts(report: ResourceReport): string {
     ...(held > 0 ? [`${countText(held)} deletes held`] : []),
     ...(rejected > 0 ? [`${countText(rejected)} rejected`] : []),
     ...(forgotten > 0 ? [`${countText(forgotten)} dropped as erased`] : []),
-    `${countText(requests)} ${requests === 1 ? 'request' : 'requests'}`,
+    countOf(requests, 'request'),
     ...(limited > 0 ? [`${countText(limited)} of them limited`] : []),
     durationText(seconds),
   ];
   return `${status} (${mode}): ${parts.join(', ')}`;
 }
 
-function formatAdvice({ error, rejected, warnings }: ResourceReport): string[] {
+function formatAdvice({ error, rejected, warnings = [] }: ResourceReport): string[] {
   const hint = error?.code === 'bug' ? 'report it; --log-level error shows where it happened' : error?.hint;
   return [
     ...(error === undefined ? [] : [`${error.message} [${error.code}]`]),
     ...(hint === undefined ? [] : [`→ ${hint}`]),
-    ...(warnings ?? []).flatMap((warning) => [warning.message, `→ ${warning.hint}`]),
+    ...warnings.flatMap((warning) => [warning.message, `→ ${warning.hint}`]),
     ...(rejected > 0 ? ['→ see _sync_rejects for the rejected records, each with its reason and its body'] : []),
   ];
-}
-
-/** The `serve` that keeps a source fresh; null if none runs. Throws `SyncError('control_denied')`. */
-export async function findServe(
-  { clock }: CliContext,
-  { control, source }: ChosenSource,
-): Promise<ServeConnection | null> {
-  const hasSocket = control !== null && existsSync(control);
-  if (!hasSocket && sharedDatabase(source.warehouse) === null) return null;
-  // Loaded only if a `serve` may run.
-  const { findLeader, findSocket } = await import('../../server/controls/serve-connection.ts');
-  const by = caller();
-  const socket = hasSocket ? await findSocket(control, by) : null;
-  // A `serve` on another machine is reached through the database.
-  return socket ?? findLeader({ warehouse: source.warehouse, clock, by: `${by} on ${hostname()}` });
-}
-
-/** The user and the process of this command, for the audit log of the `serve` that it controls. */
-export function caller(): string {
-  try {
-    return `${userInfo().username}, pid ${process.pid}`;
-  } catch {
-    // The user of a container may have no name.
-    return `pid ${process.pid}`;
-  }
 }

@@ -1,3 +1,7 @@
+/**
+ * Checks settings or a profile by a zod schema (`checkValue`). Zod's own messages are replaced by one form, in which a user
+ * sees what to write: `expected a whole number, got "ten"`. Values that may be secrets are not shown.
+ */
 import { z } from 'zod';
 import { shownAddress } from '../warehouse-address.ts';
 import { isSecretField, isWarehouseAddress } from './interpolate.ts';
@@ -11,8 +15,6 @@ import {
   type SettingsFinding,
   valueAt,
 } from './yaml-file.ts';
-
-/** Checks a value by a zod schema, and explains each fault as `expected ..., got ...` (`checkValue`). */
 
 /** Either the output of the schema, or all faults of the value. */
 export type CheckedValue<T> = { data: T; findings: null } | { data: null; findings: SettingsFinding[] };
@@ -30,6 +32,7 @@ export function checkValue<T>(schema: z.ZodType<T>, value: unknown, filled: Read
   return { data: null, findings: explainIssues(second.error.issues, { schema, value: converted, filled }) };
 }
 
+/** Converts the text of an environment variable by the kind that the schema expects; returns any other text unchanged. */
 const READERS: Readonly<Record<string, (text: string) => unknown>> = {
   number: (text) => (/^-?\d+(\.\d+)?$/.test(text) ? Number(text) : text),
   int: (text) => (/^-?\d+$/.test(text) ? Number(text) : text),
@@ -84,7 +87,7 @@ function expectation(issue: Issue): string {
   return hasOwnMessage(issue) ? issue.message : `expected ${expected(issue)}`;
 }
 
-/** True for a message that our schema gives. */
+/** True for a message that the schema itself gives, such as `expected an e-mail address`. */
 function hasOwnMessage(issue: Issue): boolean {
   return issue.message.startsWith('expected ');
 }
@@ -126,7 +129,10 @@ function explainKey(issue: Extract<Issue, { code: 'invalid_key' }>, path: FieldP
   return [{ path, part: 'key', message: `${reasons} as key, got ${JSON.stringify(path.at(-1))}` }];
 }
 
-/** Explains the branch of a union that the value fits best; if none, lists all. */
+/**
+ * Explains a value that fits no branch of a union. If it is a map as some branches expect, the faults in the branch with
+ * the fewest are shown; else all branches are listed.
+ */
 function explainUnion(
   issue: Extract<Issue, { code: 'invalid_union' }>,
   path: FieldPath,
@@ -137,9 +143,9 @@ function explainUnion(
     const options = oneOf(issue.options.filter((option) => option !== undefined).map(String));
     return [{ path, part: 'value', message: `expected ${options}, got ${got(path, context)}` }];
   }
-  const inside = issue.errors.filter((branch) => branch.every((found) => !isOfWrongKind(found)));
-  const [entered] = inside.toSorted((a, b) => a.length - b.length);
-  if (entered !== undefined) return explainIssues(entered, context, path);
+  const ofSameKind = issue.errors.filter((branch) => !branch.some(isOfWrongKind));
+  const [closest] = ofSameKind.toSorted((a, b) => a.length - b.length);
+  if (closest !== undefined) return explainIssues(closest, context, path);
   const choices = new Set(issue.errors.flat().map((found) => expectation(found).replace(/^expected /, '')));
   return [{ path, part: 'value', message: `expected ${[...choices].join(' or ')}, got ${got(path, context)}` }];
 }

@@ -1,4 +1,7 @@
-/** Fills in `${VAR}` and `${file:/path}` in settings (`interpolate`), and decides which values are secrets. */
+/**
+ * Fills in environment variables and secret files in settings and profiles (`interpolate`): `${VAR}`, `${file:/path}`. Also
+ * decides by its path which value is a secret and must not be shown, such as `sources.blog.auth.key` (`isSecretField`).
+ */
 import { readFileSync, statSync } from 'node:fs';
 import { isAbsolute } from 'node:path';
 import { messageOf } from '../../model/errors.ts';

@@ -1,4 +1,7 @@
-/** Reads a YAML file, and finds the line and column of each of its fields for messages. */
+/**
+ * Reads a YAML file (`readYamlFile`), and finds the line and column of each of its fields for messages:
+ * `config.yaml:7:45  sources.blog.rate.share: expected ...`. Also has the functions for paths in a YAML value.
+ */
 import { readFileSync, statSync } from 'node:fs';
 import {
   type Document,

@@ -1,4 +1,7 @@
-/** The field `auth` of a profile (how requests are authenticated) and of the settings (the secrets for it). */
+/**
+ * Authentication. The profile describes the scheme (`profileAuthSchema`), such as `{ type: api_key, name: X-Api-Key }`, and
+ * the settings have the secrets for it (`authSecretsSchema`), such as `{ type: api_key, key: ... }`. `matchSecrets` pairs them.
+ */
 import { z } from 'zod';
 import { documented, duration, templateSchema } from './basic-fields.ts';
 

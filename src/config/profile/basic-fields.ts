@@ -1,4 +1,7 @@
-/** Building blocks of the profile schema: paths, durations, templates, and fields of webhook deliveries. */
+/**
+ * Building blocks of the schemas of settings and profiles: paths in a JSON body (`meta.next`), durations (`10m`), sizes
+ * (`64MiB`), the place of a value in a request (`header:X-Page`), and templates (`/posts/{id}`).
+ */
 import { z } from 'zod';
 import { fieldPathText, isEach, keysOfPath, parseBodyPath } from '../../model/body-path.ts';
 import { SyncError } from '../../model/errors.ts';
@@ -11,6 +14,11 @@ export function documented<T extends z.ZodType>(schema: T): (description: string
 /** Adds examples to a schema that the reference describes elsewhere. */
 export function withExamples<T extends z.ZodType>(schema: T, examples: readonly unknown[]): T {
   return schema.meta({ examples });
+}
+
+/** One value or a list of them, parsed to a list. */
+export function oneOrMore<T extends z.ZodType>(item: T, list: z.ZodArray<T>) {
+  return z.union([item.transform((one) => [one]), list]);
 }
 
 const FORM =
@@ -190,126 +198,3 @@ function unfit(value: string, why: string): SyncError {
     hint: 'Nothing was requested with it. The service chose this value: look at the record that it comes from.',
   });
 }
-
-/** Kinds of fields in a webhook delivery: the pattern of their names, and their notation in messages. */
-const FIELD_KINDS = {
-  /** A header of the request, in any case. */
-  header: { name: String.raw`[!#$%&'*+.^_\x60|~0-9A-Za-z-]+`, written: 'header:<name>' },
-  /** A value in the JSON body: keys joined by dots, as in `data.id`. */
-  json: { name: String.raw`[^.$\s][^.]*(?:\.[^.]+)*`, written: 'json:<key.key>' },
-  /** A named part of the signature header, as `t` in `t=1,v1=2`. */
-  part: { name: String.raw`[A-Za-z0-9_-]+`, written: 'part:<name>' },
-  /** A parameter of the request's query. */
-  query: { name: String.raw`[^=&#?\s]+`, written: 'query:<name>' },
-  /** The hash of the body, so that the same body is the same delivery. */
-  sha256: { name: 'body', written: 'sha256:body' },
-} as const;
-
-/** Kinds of fields in a delivery. */
-export type DeliveryFieldKind = keyof typeof FIELD_KINDS;
-
-/** A parsed field; names of headers are in lower case. */
-export interface DeliveryField<K extends DeliveryFieldKind = DeliveryFieldKind> {
-  readonly from: K;
-  readonly name: string;
-}
-
-/**
- * Schema of a field of one of these kinds, written as `<kind>:<name>`. `beforeHeader` is a regular expression for the
- * text before a header's name.
- */
-export function deliveryFieldSchema<K extends DeliveryFieldKind>(kinds: readonly K[], beforeHeader: string = '') {
-  return fieldText(kinds, beforeHeader).transform((text) => parseField(text, kinds));
-}
-
-/** The kinds of fields of an event: in the JSON body or in a header. */
-const EVENT_KINDS = ['json', 'header'] as const;
-
-/** A field of an event. */
-export const eventFieldSchema = deliveryFieldSchema(EVENT_KINDS);
-
-/** One field of an event, or several that are tried in order; parsed to a list. */
-export const eventFieldsSchema = z
-  .union([eventFieldSchema, z.array(eventFieldSchema).min(1).max(10)])
-  .transform((given): readonly EventField[] => (Array.isArray(given) ? given : [given]));
-
-export type EventField = z.output<typeof eventFieldSchema>;
-
-/** A condition on a delivery: the value of a field matches one of these texts, in which `*` matches any text. */
-export interface FieldCondition<K extends DeliveryFieldKind = DeliveryFieldKind> {
-  readonly field: DeliveryField<K>;
-  readonly patterns: readonly string[];
-}
-
-/** Conditions by field: `{ 'json:collection': articles }`. Numbers and booleans are compared as JSON text. */
-function conditionsSchema<K extends DeliveryFieldKind>(kinds: readonly K[]) {
-  const word = z.union([z.string(), z.number(), z.boolean()]).transform(String);
-  const patterns = z
-    .union([word, z.array(word).min(1).max(100)])
-    .transform((given) => (typeof given === 'string' ? [given] : given));
-  return z
-    .record(fieldText(kinds, ''), patterns)
-    .transform((given): readonly FieldCondition<K>[] =>
-      Object.entries(given).map(([text, texts]) => ({ field: parseField(text, kinds), patterns: texts })),
-    );
-}
-
-/** Conditions on an event. */
-export const eventConditionsSchema = conditionsSchema(EVENT_KINDS);
-
-function fieldText(kinds: readonly DeliveryFieldKind[], beforeHeader: string) {
-  const forms = kinds.map((kind) => `${kind}:${kind === 'header' ? beforeHeader : ''}${FIELD_KINDS[kind].name}`);
-  const written = kinds.map((kind) => FIELD_KINDS[kind].written).join(' or ');
-  return z
-    .string(`expected ${written}`)
-    .max(200)
-    .regex(new RegExp(`^(?:${forms.join('|')})$`), `expected ${written}`);
-}
-
-function parseField<K extends DeliveryFieldKind>(text: string, kinds: readonly K[]): DeliveryField<K> {
-  const from = kinds.find((kind) => text.startsWith(`${kind}:`));
-  if (from === undefined) throw new Error('a delivery field that its own pattern does not match');
-  const name = text.slice(from.length + 1);
-  return { from, name: from === 'header' ? name.toLowerCase() : name };
-}
-
-const METHODS = ['GET', 'POST'] as const;
-const KINDS = ['query', 'json', 'header'] as const;
-
-const methods = z
-  .union([z.enum(METHODS), z.array(z.enum(METHODS)).min(1).max(2)])
-  .transform((given) => (typeof given === 'string' ? [given] : given));
-
-/** A request by which a sender tests a new webhook URL; the response returns a value from it. */
-export const challengeSchema = z
-  .strictObject({
-    method: methods.meta({ description: 'Method of the challenge, or both.', examples: ['GET', ['GET', 'POST']] }),
-    where: documented(conditionsSchema(KINDS).prefault({}))(
-      'Values that identify the challenge, by their place in query, body or headers.',
-      [{ 'query:hub.mode': 'subscribe' }, { 'json:type': 'url_verification' }],
-    ),
-    echo: deliveryFieldSchema(KINDS).meta({
-      description: 'Place of the value to return.',
-      examples: ['query:challenge', 'json:challenge'],
-    }),
-    field: documented(z.string().min(1).max(100).nullable().default(null))(
-      'Field of the JSON object to return; null: plain text.',
-      ['challenge', 'verification'],
-    ),
-    token: documented(deliveryFieldSchema(KINDS).nullable().default(null))(
-      'Place of a token that must equal the secret `verify_token`.',
-      ['query:hub.verify_token'],
-    ),
-    signed: documented(z.boolean().default(false))('Whether the challenge must be signed.', [true]),
-  })
-  .refine(
-    ({ method, where, echo }) =>
-      (method.length === 1 && method[0] === 'GET') || echo.from === 'query' || where.length > 0,
-    {
-      path: ['where'],
-      error: 'expected values that tell the question from a delivery, because deliveries come by POST as well',
-    },
-  );
-
-/** A parsed challenge. */
-export type EchoChallenge = z.output<typeof challengeSchema>;

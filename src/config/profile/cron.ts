@@ -1,4 +1,4 @@
-/** Cron expressions of schedules: their schema, and when they occur next. */
+/** Cron expressions of schedules, such as `17 3 * * *`: their schema, and when they occur next (`occurrencesOf`). */
 import { Cron } from 'croner';
 import { z } from 'zod';
 import { isTimeZone } from '../../model/time-zone.ts';

@@ -1,4 +1,7 @@
-/** The field `files` of a resource: which files belong to a record. Also the addresses of file stores. */
+/**
+ * The field `files` of a resource: which files belong to a record (`fileFields`), such as the image at its `url`. Also parses
+ * the addresses of the stores in which they are kept (`storeOf`).
+ */
 import { resolve } from 'node:path';
 import { z } from 'zod';
 import { parseBodyPath } from '../../model/body-path.ts';

@@ -1,4 +1,7 @@
-/** The fields `incremental` and `windows` of a resource: how changes and report ranges are requested, and how times are written. */
+/**
+ * The fields `incremental` and `windows` of a resource: how records that changed since a time are requested
+ * (`updated_since=...`), how a report is requested by ranges of days, and how times in requests are written (date patterns).
+ */
 import { z } from 'zod';
 import { isTimeZone } from '../../model/time-zone.ts';
 import {

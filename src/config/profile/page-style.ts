@@ -1,4 +1,7 @@
-/** The field `page` of a resource: how its listing is cut into pages, and how it ends. */
+/**
+ * The field `page` of a resource: how its listing is cut into pages, such as by number or by a cursor, and what shows that
+ * a page is the last one.
+ */
 import { z } from 'zod';
 import { bodyPath, documented, requestPlace } from './basic-fields.ts';
 import { type AnswerRule, answerRuleFields } from './request-fields.ts';
@@ -73,7 +76,7 @@ export function declaredEnd(page: { style: string; end?: Partial<DeclaredEnd> | 
 
 /** How a listing of any page style ends. */
 interface DeclaredEnd {
-  status: readonly number[];
+  status: number[];
   body: AnswerRule['body'];
   repeated_page: boolean;
   unchanged_cursor: boolean;

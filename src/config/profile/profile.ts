@@ -1,4 +1,7 @@
-/** The schema of a whole profile (`profileSchema`), and the rules between its fields. */
+/**
+ * The schema of a profile (`profileSchema`), which describes a service as data: its resources (`resource.ts`), auth, limits,
+ * webhooks and relations. `config/profiles/*.yaml` are the shipped ones.
+ */
 import { z } from 'zod';
 import { profileAuthSchema } from './auth.ts';
 import { documented, withExamples } from './basic-fields.ts';

@@ -1,4 +1,7 @@
-/** The field `rate_limit` of a profile: in which headers and body fields a service states its limits, with presets. */
+/**
+ * The field `rate_limit` of a profile: in which headers and body fields a service states its limits, such as
+ * `X-RateLimit-Remaining: 12`. A profile names a preset (`github`), or lists the fields.
+ */
 import { z } from 'zod';
 
 /** Returns `<prefix>-limit`, `-remaining` and `-reset`, and `X-RateLimit-Limit-Day` etc., each window a separate quota. */
@@ -65,8 +68,7 @@ export const RATE_PRESETS = {
   none: {},
 } satisfies Record<string, object>;
 
-/** A name that a profile's `rate_limit` may hold instead of a description. */
-export type RatePreset = keyof typeof RATE_PRESETS;
+type RatePreset = keyof typeof RATE_PRESETS;
 
 export const RATE_PRESET_NAMES = Object.keys(RATE_PRESETS).filter((name): name is RatePreset => name in RATE_PRESETS);
 
@@ -111,13 +113,21 @@ const meaning = {
   requests: z.boolean().default(true),
 };
 
+const headerEntry = z
+  .strictObject({ name: z.string().min(1), ...meaning })
+  .transform(({ name, ...rest }) => ({ at: name.toLowerCase(), ...rest }));
+
+const bodyEntry = z
+  .strictObject({ path: z.string().min(1), ...meaning })
+  .transform(({ path, ...rest }) => ({ at: path, ...rest }));
+
 const customSchema = z.strictObject({
   /** Preset to extend; an entry given here replaces the preset's entry for the same header. */
   base: z.enum(RATE_PRESET_NAMES).default('auto'),
   /** `name` in any case; `{window}` in it matches second, minute, hour, day or month. */
-  headers: z.array(z.strictObject({ name: z.string().min(1), ...meaning })).default([]),
+  headers: z.array(headerEntry).prefault([]),
   /** Paths in the JSON body. */
-  body: z.array(z.strictObject({ path: z.string().min(1), ...meaning })).default([]),
+  body: z.array(bodyEntry).prefault([]),
   /** Limits that the service documents but does not send. */
   known_limits: z
     .array(z.strictObject({ requests: z.number().positive(), window_ms: z.number().positive() }))
@@ -126,57 +136,38 @@ const customSchema = z.strictObject({
   limited_wait_ms: z.number().min(0).optional(),
 });
 
-/** The name of a preset, or a dialect as data. */
+type CustomDialect = z.output<typeof customSchema>;
+
+/** The name of a preset, or a dialect as data; parsed to a `RateDialect`. */
 export const rateDialectSchema = z
   .union([z.enum(RATE_PRESET_NAMES), customSchema])
-  .transform((given) => resolve(given));
-
-/** How a service states its limits; every entry is read in every answer. */
-export interface RateDialect {
-  headers: readonly RateEntry[];
-  body: readonly RateEntry[];
-  known_limits: readonly { requests: number; window_ms: number }[];
-  limited_wait_ms: number;
-}
+  .transform((given) => extendPreset(typeof given === 'string' ? customSchema.parse({ base: given }) : given));
 
 /** One header (`at` is its lower-case name, possibly with `{window}`) or one body field (`at` is its path). */
-export interface RateEntry extends Omit<z.output<typeof customSchema>['headers'][number], 'name'> {
-  at: string;
-}
+export type RateEntry = CustomDialect['headers'][number];
 
-type Custom = z.output<typeof customSchema>;
+/** How a service states its limits; every entry is read in every answer. */
+export type RateDialect = z.output<typeof rateDialectSchema>;
 
 /** Default of `limited_wait_ms`. */
 const LIMITED_WAIT_MS = 1_000;
 
 const RETRY_AFTER = { name: 'retry-after', means: 'retry_after' };
 
-function resolve(given: Custom | RatePreset): RateDialect {
-  const own = typeof given === 'string' ? customSchema.parse({ base: given }) : given;
-  const base = readPreset(own.base);
+/** Adds the entries of the preset on which the dialect is based. */
+function extendPreset(own: CustomDialect) {
+  const preset = RATE_PRESETS[own.base];
+  const headers = [RETRY_AFTER, ...('headers' in preset ? preset.headers : [])];
+  const base = customSchema.parse({ ...preset, headers });
   return {
-    headers: mergeEntries(own.headers.map(headerEntry), base.headers.map(headerEntry)),
-    body: mergeEntries(own.body.map(bodyEntry), base.body.map(bodyEntry)),
+    headers: mergeEntries(own.headers, base.headers),
+    body: mergeEntries(own.body, base.body),
     known_limits: [...own.known_limits, ...base.known_limits],
     limited_wait_ms: own.limited_wait_ms ?? base.limited_wait_ms ?? LIMITED_WAIT_MS,
   };
 }
 
-function readPreset(name: RatePreset): Custom {
-  const preset = RATE_PRESETS[name];
-  const headers = [RETRY_AFTER, ...('headers' in preset ? preset.headers : [])];
-  return customSchema.parse({ ...preset, headers });
-}
-
-function headerEntry({ name, ...rest }: Custom['headers'][number]): RateEntry {
-  return { at: name.toLowerCase(), ...rest };
-}
-
-function bodyEntry({ path, ...rest }: Custom['body'][number]): RateEntry {
-  return { at: path, ...rest };
-}
-
-function mergeEntries(own: RateEntry[], base: RateEntry[]): RateEntry[] {
+function mergeEntries(own: readonly RateEntry[], base: readonly RateEntry[]): RateEntry[] {
   const named = new Set(own.map((entry) => entry.at));
   return [...own, ...base.filter((entry) => !named.has(entry.at))];
 }

@@ -1,9 +1,11 @@
-/** Fields of a resource about its records: where they are, their ids, filters, and how they become columns. */
+/**
+ * Fields of a resource about its records: where they are in a response and their ids (`recordFields`), how they become
+ * tables and columns (`tableFields`), and settings of single fields, such as another name (`singleFields`).
+ */
 import { z } from 'zod';
 import type { SourceRecord } from '../../model/json.ts';
-import { RESERVED_NAMES } from '../../model/reserved-names.ts';
 import { isTimeZone, LOCAL } from '../../model/time-zone.ts';
-import { COLUMN_TYPES, type ColumnType, CONTRACTS, HISTORY_POLICIES } from '../../model/vocabulary.ts';
+import { COLUMN_TYPES, type ColumnType, CONTRACTS, HISTORY_POLICIES, RESERVED_NAMES } from '../../model/vocabulary.ts';
 import { columnPath, documented, fieldPath, recordsPath, withExamples } from './basic-fields.ts';
 
 const memberName = z.string().min(1);

@@ -1,3 +1,7 @@
+/**
+ * Fields of a profile about requests and answers: how a listing is requested (`requestFields`), the same listing for several
+ * values (`partitionFields`), limits (`httpSchema`), the meaning of answers (`outcomeRuleSchema`), and the API version.
+ */
 import { z } from 'zod';
 import type { JsonValue } from '../../model/json.ts';
 import { OUTCOMES } from '../../model/vocabulary.ts';
@@ -11,8 +15,6 @@ import {
   templateSchema,
   withExamples,
 } from './basic-fields.ts';
-
-/** Fields of a profile about requests and answers: path, query, headers, body, partitions, `http`, `outcomes` and version. */
 
 /** Variables in templates of a listing request. */
 const LISTING_VARIABLES = ['since', 'from', 'to', 'cursor', 'partition'] as const;
@@ -29,7 +31,7 @@ const bodyTemplate: z.ZodType<JsonValue> = z.lazy(() =>
   z.union([template, z.number(), z.boolean(), z.null(), z.array(bodyTemplate), z.record(z.string(), bodyTemplate)]),
 );
 
-/** How a listing is requested: the fields of a resource. */
+/** The fields of a resource that describe the request of a listing. */
 export const requestFields = {
   path: template.regex(/^\/[^?#]*$/, 'expected a path that begins with /, without ? or #').meta({
     description: 'Path of the listing below the version prefix; a template.',
@@ -48,10 +50,10 @@ export const requestFields = {
   ),
 };
 
-/** The rule for a resource or feed with a body. */
+/** The rule for a resource, or a feed, with a body. */
 export const NEEDS_POST = { path: ['method'], error: 'expected POST, because a request by GET has no body' };
 
-const fields = {
+const partitionValue = {
   field: documented(z.string().regex(/^[^.[\]"'*]+$/, 'expected the plain name of a field'))(
     'Field that holds the value; it is added to records that lack it. A record with another value is rejected.',
     ['locale', 'post_id'],
@@ -68,7 +70,7 @@ const valuesSchema = z.strictObject({
     .min(1)
     .refine((values) => new Set(values).size === values.length, 'expected each value once')
     .meta({ description: 'The values, in order.', examples: [['en', 'de']] }),
-  ...fields,
+  ...partitionValue,
 });
 
 const parentSchema = z.strictObject({
@@ -84,7 +86,7 @@ const parentSchema = z.strictObject({
     'True if a changed child changes its parent: a sync then requests only listings of changed parents. Deletes need a full scan.',
     [true],
   ),
-  ...fields,
+  ...partitionValue,
 });
 
 /** The same listing for each of several values: the field of a resource. */
@@ -111,7 +113,11 @@ export function parentOf(resource: { partitions: PartitionProfile | null } | und
   return partitions !== null && 'parent' in partitions ? partitions.parent : null;
 }
 
-/** The field `http` of a profile: limits of requests and answers. */
+/**
+ * The field `http` of a profile: limits of requests and answers. The limits of the body of an answer are `max_body` (applied
+ * while it is received, in `http/exchange.ts`), `max_values` and `max_digits` (applied before it is parsed, in
+ * `http/outcome/read-answer.ts`). Webhook deliveries have `webhook.max_body` in the settings, files have `max_bytes`.
+ */
 export const httpSchema = z.strictObject({
   /** Timeout for the response headers. */
   headers_timeout: duration.prefault('30s').meta({ examples: ['10s'] }),
@@ -153,6 +159,7 @@ export const answerConditions = {
     .meta({ description: 'a condition on the body', examples: [{ path: 'error.code', contains: 'quota' }] }),
 };
 
+/** These statuses are about the caller, or are temporary. */
 const UNFIT_STATUS = 'expected a status other than 401, 408 and 429, which say nothing of what was asked for';
 
 /** Fields of a rule that recognises responses with a special meaning, such as a page past the end. */
@@ -176,11 +183,7 @@ export const answerRuleFields = {
 };
 
 /** Matches answers with one of these statuses, whose body meets the condition if there is one. */
-export interface AnswerRule {
-  status: readonly number[];
-  /** The value at the path is not null, and contains the text unless that is null. */
-  body: { path: string; contains: string | null } | null;
-}
+export type AnswerRule = z.output<z.ZodObject<typeof answerRuleFields>>;
 
 /** A row of the outcome table: the first one whose conditions hold decides, before the built-in rows (`outcome-table.ts`). */
 export const outcomeRuleSchema = z.strictObject({

@@ -1,4 +1,6 @@
-/** The webhook signature schemes of known services, by name. */
+/**
+ * The webhook signature schemes of known services, by name: a profile writes `signature: github` in place of a description.
+ */
 const HMAC = { type: 'hmac', algorithm: 'sha256' };
 const HMAC_OF_BODY = { ...HMAC, signed: '{body}' };
 

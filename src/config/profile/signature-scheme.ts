@@ -1,17 +1,18 @@
-/** The field `webhooks` of a profile: how deliveries are signed (`signatureSchema`), and where an event names its record (`webhooksSchema`). */
+/**
+ * The field `webhooks` of a profile: where an event names its record (`webhooksSchema`), and how deliveries are signed
+ * (`signatureSchema`). Example of a scheme: an HMAC of `{ts}.{body}`, in hex, in the header `x-signature`. A scheme that
+ * would let a forged delivery pass is refused, such as one whose signature does not cover the body.
+ */
 import { z } from 'zod';
+import { bodyPath, documented, duration, oneOrMore, withExamples } from './basic-fields.ts';
 import {
-  bodyPath,
   challengeSchema,
   deliveryFieldSchema,
-  documented,
-  duration,
   eventConditionsSchema,
   type EventField,
   eventFieldSchema,
   eventFieldsSchema,
-  withExamples,
-} from './basic-fields.ts';
+} from './delivery-fields.ts';
 import { SIGNATURE_PRESET_NAMES, SIGNATURE_PRESETS } from './signature-presets.ts';
 
 /** The tokens of a template of signed content, in braces: `{id}.{ts}.{body}`. */
@@ -304,9 +305,7 @@ function fillTime(given: NonNullable<SignatureFields['timestamp']>) {
 
 /** `content.*`: a star matches any text. */
 const kindPattern = z.string().min(1);
-const kindPatterns = z
-  .union([kindPattern, z.array(kindPattern).min(1).max(100)])
-  .transform((given) => (typeof given === 'string' ? [given] : given));
+const kindPatterns = oneOrMore(kindPattern, z.array(kindPattern).min(1).max(100));
 
 const resourceName = z.string().regex(/^[a-z][a-z0-9_]{0,40}$/, 'expected the name of a resource of this profile');
 
@@ -320,9 +319,7 @@ const ruleSchema = z.strictObject({
     'Values that the event must have, by place: one text or several; a star is any text.',
     [{ 'json:collection': 'articles' }, { 'json:model': ['article', 'page'] }],
   ),
-  resource: z
-    .union([resourceName, z.array(resourceName).max(20)])
-    .transform((given) => (typeof given === 'string' ? [given] : given))
+  resource: oneOrMore(resourceName, z.array(resourceName).max(20))
     .optional()
     .meta({
       description: 'Resource of the event, or several. An empty list ignores it.',

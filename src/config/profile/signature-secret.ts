@@ -1,4 +1,7 @@
-/** Converts webhook secrets from the settings to keys (`keyBytes`), and checks their form (`secretFault`). */
+/**
+ * Converts the webhook secrets of the settings to keys (`keyBytes`), and checks their form (`secretFault`): `whsec_...` is
+ * base64, for example, and a public key has 32 bytes.
+ */
 import type { SignatureMethod, SignatureScheme } from './signature-scheme.ts';
 
 /** One secret of a webhook; several may be valid during a rotation. */

@@ -88,12 +88,6 @@ export interface RunEnd {
   outcomes: OutcomeCounts;
 }
 
-/** One resource's part of a run; null if there is none. */
-export async function readRun(own: Kysely<OwnTables>, { run_id, resource }: RunPart): Promise<RunRow | null> {
-  const part = own.selectFrom('_sync_runs').selectAll().where('run_id', '=', run_id).where('resource', '=', resource);
-  return (await part.executeTakeFirst()) ?? null;
-}
-
 /** The newest run of a resource; null if there is none. */
 export async function lastRun(own: Kysely<OwnTables>, resource: string): Promise<RunRow | null> {
   const runs = own.selectFrom('_sync_runs').selectAll().where('resource', '=', resource);

@@ -32,7 +32,7 @@ function lockableFolder(folder: string): ExportPlace {
   return {
     shown: folder,
     isLocked: true,
-    list: () => withFolderErrors(folder, () => listFiles(folder, '')),
+    list: () => withFolderErrors(folder, () => listFiles(folder)),
     readManifest: () => withFolderErrors(folder, () => readIfExists(at(MANIFEST))),
     write: (name, body) =>
       withFolderErrors(at(name), async () => {
@@ -57,7 +57,7 @@ function lockableFolder(folder: string): ExportPlace {
   };
 }
 
-/** Throws `export_busy` if a running process has locked the folder. */
+/** Throws `export_failed` if a running process has locked the folder. */
 async function lock(folder: string): Promise<void> {
   const file = path.join(folder, LOCK);
   const self = { pid: process.pid, host: processNamespace(false) };
@@ -98,34 +98,32 @@ async function readIfExists(file: string): Promise<string | null> {
   }
 }
 
-async function listFiles(folder: string, below: string): Promise<PlacedFile[]> {
+async function listFiles(folder: string): Promise<PlacedFile[]> {
   const files: PlacedFile[] = [];
-  for (const entry of await readdir(path.join(folder, below), { withFileTypes: true })) {
-    const name = below === '' ? entry.name : `${below}/${entry.name}`;
-    if (entry.isDirectory()) files.push(...(await listFiles(folder, name)));
-    else files.push({ path: name, changedAt: (await stat(path.join(folder, name))).mtimeMs });
+  for (const entry of await readdir(folder, { recursive: true, withFileTypes: true })) {
+    if (entry.isDirectory()) continue;
+    const file = path.join(entry.parentPath, entry.name);
+    const name = path.relative(folder, file).replaceAll(path.sep, '/');
+    files.push({ path: name, changedAt: (await stat(file)).mtimeMs });
   }
   return files;
 }
 
 /** Also removes the folders that become empty. */
 async function removeAll(folder: string, names: readonly string[]): Promise<void> {
-  for (const name of names) await rm(path.join(folder, name), { force: true });
-  const folders = new Set(names.flatMap((name) => parentFolders(name)));
-  for (const each of [...folders].toSorted((a, b) => b.length - a.length)) {
-    await rmdir(path.join(folder, each)).catch(() => undefined);
+  for (const name of names) {
+    await rm(path.join(folder, name), { force: true });
+    // A folder that still has files stays, because `rmdir` fails.
+    for (let parent = path.dirname(name); parent !== '.'; parent = path.dirname(parent)) {
+      await rmdir(path.join(folder, parent)).catch(() => undefined);
+    }
   }
-}
-
-function parentFolders(name: string): string[] {
-  const parent = path.posix.dirname(name);
-  return parent === '.' ? [] : [parent, ...parentFolders(parent)];
 }
 
 /** New files only survive a power cut once their folders are synced too. */
 async function syncFolders(folder: string): Promise<void> {
-  for (const entry of await readdir(folder, { withFileTypes: true })) {
-    if (entry.isDirectory()) await syncFolders(path.join(folder, entry.name));
+  for (const entry of await readdir(folder, { recursive: true, withFileTypes: true })) {
+    if (entry.isDirectory()) await syncFolder(path.join(entry.parentPath, entry.name));
   }
   await syncFolder(folder);
 }
@@ -143,10 +141,8 @@ async function withFolderErrors<T>(shown: string, work: () => Promise<T>): Promi
         cause: error,
       });
     }
-    const [name, fix] = FULL_CODES.has(code)
-      ? ['export_full', 'make room on its volume']
-      : ['export_failed', 'check the volume'];
+    const fix = FULL_CODES.has(code) ? 'make room on its volume' : 'check the volume';
     const hint = `${fix}, then run the same command again: the files that the manifest lists are complete`;
-    throw new SyncError(name, `${shown}: ${messageOf(error)}`, { recovery: 'stop', hint, cause: error });
+    throw new SyncError('export_failed', `${shown}: ${messageOf(error)}`, { recovery: 'stop', hint, cause: error });
   }
 }

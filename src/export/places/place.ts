@@ -22,7 +22,7 @@ export interface ExportPlace {
   readManifest(): Promise<string | null>;
   /** Writes a file, which is missing or incomplete if this throws. */
   write(path: string, body: Readable): Promise<void>;
-  /** Replaces `previous` atomically. Throws `export_busy` if another export has replaced it. */
+  /** Replaces `previous` atomically. Throws `export_failed` if another export has replaced it. */
   putManifest(text: string, previous: string | null): Promise<void>;
   /** Removes files; missing ones are no error. */
   remove(paths: readonly string[]): Promise<void>;
@@ -32,7 +32,7 @@ export interface ExportPlace {
 export const MANIFEST = 'manifest.json';
 
 export function exportBusy(shown: string, by: string): SyncError {
-  return new SyncError('export_busy', `${shown}: another export writes there${by}`, {
+  return new SyncError('export_failed', `${shown}: another export writes there${by}`, {
     recovery: 'stop',
     hint: 'let it finish, and run the same command again; or export to another place',
   });

@@ -7,10 +7,8 @@ import { exportBusy, type ExportPlace, MANIFEST, type PlacedFile } from './place
 const ADDRESS = /^s3:\/\/([^/?#]+)(?:\/(.*))?$/s;
 
 const ERRORS: BucketErrors = {
-  missing: 'export_bucket_missing',
-  refused: 'export_refused',
+  refused: 'export_unwritable',
   failed: 'export_failed',
-  unreachable: 'export_unreachable',
   again: 'run the same command again: the files that the manifest lists are complete',
   recovery: 'stop',
 };
@@ -25,7 +23,7 @@ export function s3Access(address: string, env: NodeJS.ProcessEnv): { access: Buc
   if (bucket === undefined) {
     throw new ConfigError('usage', `no bucket is named by ${address}`, { hint: 'such as s3://bucket/prefix' });
   }
-  const access = bucketAccess(bucket, env, { shown: address, credentials: 'export_credentials' });
+  const access = bucketAccess(bucket, env, { shown: address, credentials: 'export_unwritable' });
   const prefix = rest.replace(/\/+$/, '');
   return { access, prefix: prefix === '' ? '' : `${prefix}/` };
 }

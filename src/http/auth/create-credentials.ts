@@ -1,4 +1,5 @@
-/** Creates the credential of a source for each auth scheme, and sends requests for tokens within the rate limits. */
+// Creates the credential of a source by the auth scheme of its profile (API key, OAuth, JWT, session, ...), and sends
+// the requests for tokens that some schemes need, within the rate limits.
 import {
   type AuthSettings,
   matchSecrets,
@@ -17,7 +18,6 @@ import { judgeTokenAnswer } from '../outcome/outcome-table.ts';
 import { readAnswerLimits } from '../rate-limit/answer-limits.ts';
 import type { RateLimiter } from '../rate-limit/rate-limiter.ts';
 import {
-  basicCredentials,
   type Credentials,
   fixedCredentials,
   type IssuedToken,
@@ -61,7 +61,12 @@ const CREATORS: {
     const named = Object.entries(secrets.headers).map(([name, value]) => [name.toLowerCase(), value]);
     return fixedCredentials({ headers: Object.fromEntries(named), query: {} });
   },
-  basic: ({ secrets: { username, password } }, _, keepSecret) => basicCredentials(username, password, keepSecret),
+  /** RFC 7617, in UTF-8. */
+  basic: ({ secrets: { username, password } }, _, keepSecret) => {
+    const encoded = Buffer.from(`${username}:${password}`).toString('base64');
+    keepSecret(encoded);
+    return fixedCredentials(putInto({ in: 'header', prefix: 'Basic' }, encoded));
+  },
   bearer: ({ secrets }) => fixedCredentials(putInto({ in: 'header' }, secrets.token)),
   oauth: oauthCredentials,
   jwt: (plan, { clock }, keepSecret) => jwtCredentials(plan, clock, keepSecret),
@@ -109,8 +114,8 @@ export function keepsRefreshToken({ profile, auth }: ConfiguredAuth): boolean {
  */
 const REFRESH_TIMEOUT_MS = CLAIM_MS * 0.7;
 
-/** Requests a token from the service. Without a token store there is no occasion, only a lane and no refresh token. */
-type RequestToken = (occasion: TokenOccasion | { lane: Lane; refreshToken: null }) => Promise<IssuedToken>;
+/** Requests a token from the service. */
+type RequestToken = (occasion: TokenOccasion) => Promise<IssuedToken>;
 
 function oauthCredentials(
   plan: SchemeWithSecrets<'oauth'>,
@@ -130,11 +135,9 @@ function oauthCredentials(
   const request: RequestToken = async (occasion) => {
     const refreshToken = occasion.refreshToken ?? secrets.refresh_token ?? null;
     if (refreshToken !== null) keepSecret(refreshToken, true);
-    const { lane } = occasion;
-    const isStillMine = usesRefreshToken && 'isStillMine' in occasion ? occasion.isStillMine : undefined;
-    const timeoutMs = usesRefreshToken ? REFRESH_TIMEOUT_MS : undefined;
-    const send = (sent: WireRequest): Promise<WireAnswer> =>
-      sendForToken(source, sent, { lane, isStillMine, timeoutMs });
+    const { lane, isStillMine } = occasion;
+    const sending = usesRefreshToken ? { lane, isStillMine, timeoutMs: REFRESH_TIMEOUT_MS } : { lane };
+    const send = (sent: WireRequest): Promise<WireAnswer> => sendForToken(source, sent, sending);
     const issued = await requestToken(plan, { url, refreshToken, now: source.clock.now(), send });
     if (issued.refreshToken !== undefined) keepSecret(issued.refreshToken, true);
     return issued;

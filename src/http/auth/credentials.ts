@@ -1,13 +1,10 @@
+// The credential of a source as requests carry it: a fixed one, such as an API key in a header, or a token that is
+// renewed before it expires.
 import type { Carrier } from '../../config/profile/auth.ts';
 import type { Clock } from '../../model/clock.ts';
 import { SyncError } from '../../model/errors.ts';
 import type { Lane } from '../../model/vocabulary.ts';
 import { unlessAborted } from '../../model/waiting.ts';
-
-/**
- * Credentials as requests carry them: fixed ones, and tokens that are renewed before they expire
- * (`tokenCredentials`).
- */
 
 /** The credential as a request carries it: headers (names in lower case) and query parameters. */
 export interface SentCredential {
@@ -49,13 +46,6 @@ export function fixedCredentials(credential: SentCredential): Credentials {
     renew: () => false,
     retry: () => undefined,
   };
-}
-
-/** Basic authentication (RFC 7617) in UTF-8. */
-export function basicCredentials(username: string, password: string, keepSecret: KeepSecret): Credentials {
-  const encoded = Buffer.from(`${username}:${password}`).toString('base64');
-  keepSecret(encoded);
-  return fixedCredentials(putInto({ in: 'header', prefix: 'Basic' }, encoded));
 }
 
 /** Returns an invalid credential of the same form, without any text of the real one. */

@@ -1,4 +1,5 @@
-/** Creates JWTs: as the credential of a source (`jwtCredentials`), and for OAuth assertions (`jwtMint`). */
+// Creates JSON Web Tokens, signed with the key of the settings: as the credential of a source (`jwtCredentials`), and
+// as the assertion with which OAuth requests a token (`jwtMint`).
 import { createHmac, createPrivateKey, type KeyObject, sign as signWith } from 'node:crypto';
 import type { SchemeOf, SchemeWithSecrets } from '../../config/profile/auth.ts';
 import { fillTemplate, type TemplateValues } from '../../config/profile/basic-fields.ts';

@@ -1,11 +1,12 @@
+// Shares a token between processes through the database, encrypted: one process requests it, the others read it. Many
+// services revoke the previous token with each new one, so processes with tokens of their own would revoke each
+// other's.
 import { createCipheriv, createDecipheriv, createHash, hkdfSync, randomBytes, randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import type { TokenStore } from '../../database/coordination.ts';
 import type { Clock } from '../../model/clock.ts';
 import type { Lane } from '../../model/vocabulary.ts';
 import { type IssuedToken, tokenLifetime } from './credentials.ts';
-
-/** Shares tokens between processes through the database, encrypted: one process requests, the others read (`sharedToken`). */
 
 /** If a process has not stored the token it requested after this time, another one takes over. */
 export const CLAIM_MS = 30_000;
@@ -20,8 +21,8 @@ export interface TokenOccasion {
   lane: Lane;
   /** The newest refresh token; null if none is stored. */
   refreshToken: string | null;
-  /** Called just before sending; returns false if another process has taken over. */
-  isStillMine: () => Promise<boolean>;
+  /** Called just before sending; returns false if another process has taken over. Absent without a token store. */
+  isStillMine?: () => Promise<boolean>;
 }
 
 interface SharedTokenParts {

@@ -1,4 +1,5 @@
-/** Requests a token: by an OAuth grant (`requestToken`), or by the login of a session (`logIn`). */
+// Requests a token from the service: by an OAuth grant (`requestToken`), or by logging in with user and password for a
+// session (`logIn`).
 import {
   allowInsecureRequests,
   type ClientAuth,
@@ -124,32 +125,19 @@ function withoutIdToken(bytes: Buffer): string | Uint8Array<ArrayBuffer> {
 /** Returns the token if it is valid in a header; throws `bad_token` otherwise. */
 function bearerToken(token: string, url: URL): string {
   if (token.length <= MAX_TOKEN_LENGTH && BEARER_TOKEN.test(token)) return token;
-  const fault =
-    token.length > MAX_TOKEN_LENGTH
-      ? `is longer than ${MAX_TOKEN_LENGTH} characters`
-      : 'holds characters that no bearer token has (RFC 6750 allows letters, digits, - . _ ~ + / and = at the end)';
-  throw new SyncError('bad_token', `${named(url)} gave a token that ${fault}`, {
-    recovery: 'stop',
-    hint: 'This is a fault of the service: report it there. Check that auth.token_url leads to its token endpoint.',
-  });
+  throw badToken(
+    `${named(url)} gave a token that is longer than ${MAX_TOKEN_LENGTH} characters, or holds characters that no bearer token has (RFC 6750 allows letters, digits, - . _ ~ + / and = at the end)`,
+    'This is a fault of the service: report it there. Check that auth.token_url leads to its token endpoint.',
+  );
 }
 
 function tokenError(error: unknown, url: URL, secrets: readonly string[]): unknown {
   if (error instanceof SyncError) return error;
   if (error instanceof ResponseBodyError) return refused(url, shortenMasked(error.error, secrets), error);
   if (error instanceof WWWAuthenticateChallengeError) return refused(url, `status ${error.status}`, error);
-  if (error instanceof Error && 'code' in error) {
-    return new SyncError(
-      'bad_token',
-      `${named(url)} gave no token that can be used: ${shortenText(messageOf(error))}`,
-      {
-        recovery: 'stop',
-        hint: 'Check auth.token_url, and token_path under auth in the profile.',
-        cause: withoutBody(error),
-      },
-    );
-  }
-  return error;
+  if (!(error instanceof Error) || !('code' in error)) return error;
+  const message = `${named(url)} gave no token that can be used: ${shortenText(messageOf(error))}`;
+  return badToken(message, 'Check auth.token_url, and token_path under auth in the profile.', withoutBody(error));
 }
 
 function refused(url: URL, why: string, error: Error): SyncError {
@@ -335,6 +323,6 @@ function loginRefused(from: string, answer: WireAnswer, secrets: readonly (strin
   });
 }
 
-function badToken(message: string, hint: string): SyncError {
-  return new SyncError('bad_token', message, { recovery: 'stop', hint });
+function badToken(message: string, hint: string, cause?: Error): SyncError {
+  return new SyncError('bad_token', message, { recovery: 'stop', hint, cause });
 }

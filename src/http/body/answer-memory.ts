@@ -1,5 +1,6 @@
-// Limits the memory of all answers of this process together. Example: ten sources are scanned at once, and each gets a page
-// of 100 MB. Each answer reserves what it needs while it is read; those that do not fit are requested again later.
+// Limits the memory of all answers of this process together. Example: ten sources are scanned at once, and each gets a
+// page of 100 MB. Each answer reserves what it needs while it is read; those that do not fit are requested again
+// later.
 import v8 from 'node:v8';
 import { SyncError } from '../../model/errors.ts';
 

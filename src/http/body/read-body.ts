@@ -1,4 +1,5 @@
-/** Reads and decompresses the body of an answer within a limit of bytes, and makes external texts and URLs safe for messages. */
+// Reads and decompresses the body of an answer up to a limit, so that a small body that unpacks to gigabytes does no
+// harm; and makes texts and URLs of the service safe for messages: short, on one line, without secrets.
 import { pipeline, Readable, type Transform } from 'node:stream';
 import {
   constants,

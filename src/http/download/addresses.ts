@@ -1,4 +1,6 @@
-/** Allows files only from the public internet: the authors of records choose their URLs, which could lead into a private network (SSRF). */
+// Allows files only from the public internet. The authors of records choose the URLs of files, so one could lead into
+// the private network in which content-sync runs (SSRF): `http://169.254.169.254/` has the credentials of a cloud
+// machine.
 import { lookup as systemLookup, type LookupAddress, type LookupOptions } from 'node:dns';
 import type { LookupFunction } from 'node:net';
 import ipaddr from 'ipaddr.js';

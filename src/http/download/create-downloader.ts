@@ -1,4 +1,4 @@
-/** Creates the downloader of a source: its connections and rate limits for files, also from other origins. */
+// Creates the downloader of a source: its connections and rate limits for files, also for those of other hosts.
 import PQueue from 'p-queue';
 import type { Lane } from '../../model/vocabulary.ts';
 import { createAgent, createExchange } from '../exchange.ts';

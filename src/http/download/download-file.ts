@@ -1,4 +1,6 @@
-/** Downloads one file through the request loop of the client, and checks it (`downloadFile`). */
+// Downloads one file of a record, and checks its size, type and hash. It runs in the request loop of the client, with
+// other rules for what an answer means: an expired signed URL, for example, is no error, but its record is fetched
+// again.
 import { DeferredError, SyncError } from '../../model/errors.ts';
 import type { ApiAnswer } from '../client.ts';
 import type { AnswerHeaders, OutcomeVerdict, ReceivedResponse } from '../outcome/outcome-table.ts';

@@ -1,4 +1,4 @@
-/** Types of a download: its request and result, and the checks of size, type and hash. */
+// The types of a download, its request and its result, and the checks of size, type and hash.
 import type { RequestMeter } from '../client.ts';
 import { isAdmitted, type FileKind } from './file-kind.ts';
 

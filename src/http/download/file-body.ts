@@ -1,4 +1,5 @@
-/** Writes the body of a file to disk while it arrives, and stops as soon as the file must be refused (`FileBody`). */
+// Writes the body of a file to disk while it arrives, and stops as soon as the file must be refused, such as after the
+// first kilobytes of a video if only pictures are wanted.
 import { createHash } from 'node:crypto';
 import { type FileHandle, mkdir, open, rm } from 'node:fs/promises';
 import path from 'node:path';

@@ -1,4 +1,4 @@
-/** Detects the type of a file, and the size of a picture, from its content (`detectKind`). */
+// Detects the type of a file, and the size of a picture, from its content, because names and headers are often wrong.
 import { type FileHandle, open } from 'node:fs/promises';
 import type * as FileType from 'file-type';
 import type * as ImageSize from 'image-size';

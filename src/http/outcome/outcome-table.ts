@@ -1,4 +1,6 @@
-/** The outcome table: what an answer or a failure means for its request (ok, retry, limited, reauth, skip, stop). */
+// The outcome table: what an answer or a failure means for its request (ok, retry, limited, reauth, skip, stop). The
+// first row that fits decides; the rows of the profile (`outcomes`) come before the built-in ones. Example: 503 with
+// Retry-After is `limited`, so the rate limiter waits; 503 without it is `retry`.
 import type { AnswerConditions, AnswerRule, OutcomeRule } from '../../config/profile/request-fields.ts';
 import type { JsonObject, JsonValue } from '../../model/json.ts';
 import type { Outcome } from '../../model/vocabulary.ts';
@@ -216,23 +218,6 @@ const CONTENT_ROWS: readonly OutcomeRow[] = [
   row('ok', 'ok', 'a success', { status: ['2xx'] }),
 ];
 
-const TOKEN_HINT = 'Check auth.token_url (http or https, host, port), and that the token endpoint is up.';
-
-/** Rows for a token endpoint, except responses about the client, which the grant reads. */
-const TOKEN_ROWS: readonly OutcomeRow[] = [
-  row('limited', 'token_unavailable', 'the token endpoint limits requests', { status: ['429'], hint: TOKEN_HINT }),
-  row('retry', 'token_unavailable', 'the token endpoint cannot be reached', { failure: ['*'], hint: TOKEN_HINT }),
-  row('retry', 'token_unavailable', 'the token endpoint fails', {
-    status: ['408', '425', '5xx', '6xx', '7xx', '8xx', '9xx'],
-    hint: TOKEN_HINT,
-  }),
-  row('stop', 'bad_token', 'a redirect, which is not followed', {
-    status: ['3xx'],
-    hint: 'Set auth.token_url to the final address of the token endpoint.',
-  }),
-  row('ok', 'ok', 'an answer that the grant reads', {}),
-];
-
 /** The built-in rows, in the order of evaluation. */
 const BUILT_IN_ROWS: readonly OutcomeRow[] = [...TRANSPORT_ROWS, ...STATUS_ROWS, ...CONTENT_ROWS];
 
@@ -321,9 +306,19 @@ const NO_ROW: OutcomeVerdict = {
   hint: 'Add a row to outcomes in the profile that says what this status means.',
 };
 
+const TOKEN_HINT = 'Check auth.token_url (http or https, host, port), and that the token endpoint is up.';
+
 /** Decides the outcome of a response of a token endpoint; `ok` if the grant has to read it. */
 export function judgeTokenAnswer({ status, failure }: { status: number; failure: string | null }): OutcomeVerdict {
-  return TOKEN_ROWS.find((row) => fits(row, status, failure)) ?? NO_ROW;
+  const unavailable = { code: 'token_unavailable', hint: TOKEN_HINT };
+  if (failure !== null) return { ...unavailable, outcome: 'retry', reason: 'the token endpoint cannot be reached' };
+  if (status === 429) return { ...unavailable, outcome: 'limited', reason: 'the token endpoint limits requests' };
+  if (status === 408 || status === 425 || status >= 500) {
+    return { ...unavailable, outcome: 'retry', reason: 'the token endpoint fails' };
+  }
+  if (status < 300 || status >= 400) return { outcome: 'ok', code: 'ok', reason: 'an answer that the grant reads' };
+  const hint = 'Set auth.token_url to the final address of the token endpoint.';
+  return { outcome: 'stop', code: 'bad_token', reason: 'a redirect, which is not followed', hint };
 }
 
 /** Returns the outcome `skip` if the response matches the rule of its request; null otherwise. */
@@ -336,13 +331,11 @@ const DECLARED = { outcome: 'skip', code: 'declared', reason: 'the profile says 
 
 function firstMatch(rows: readonly OutcomeRow[], response: ReceivedResponse): OutcomeRow | undefined {
   const failure = response.transport ?? response.content;
-  return rows.find((row) => fits(row, response.status, failure) && (row.when === undefined || row.when(response)));
-}
-
-function fits(row: OutcomeRow, status: number, failure: string | null): boolean {
-  return (
-    (row.failure === undefined || isFailure(row.failure, failure)) &&
-    (row.status === undefined || row.status.some((pattern) => isStatus(pattern, status)))
+  return rows.find(
+    (row) =>
+      (row.failure === undefined || isFailure(row.failure, failure)) &&
+      (row.status === undefined || row.status.some((pattern) => isStatus(pattern, response.status))) &&
+      (row.when === undefined || row.when(response)),
   );
 }
 

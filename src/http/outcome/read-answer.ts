@@ -1,3 +1,5 @@
+// Decodes and parses the body of an answer, before the outcome table decides. Invalid text or JSON is an error, never
+// a guess; a body that would take too much memory once it is parsed is refused.
 import { TextDecoder } from 'node:util';
 import type { Profile } from '../../config/profile/profile.ts';
 import { SyncError } from '../../model/errors.ts';
@@ -16,8 +18,6 @@ import { fieldAt, isObject } from '../../rows/records/as-record.ts';
 import type { MemoryReservation } from '../body/answer-memory.ts';
 import type { WireAnswer } from '../exchange.ts';
 import type { ReceivedResponse } from './outcome-table.ts';
-
-/** Decodes and parses the body of an answer within limits, before the outcome table decides (`interpret`). */
 
 /** Created once, because that takes longer than to decode a small page. Fatal: invalid bytes are an error. */
 const utf8 = new TextDecoder('utf-8', { fatal: true });
@@ -98,13 +98,14 @@ const MEMORY_PER_VALUE = 300;
 interface BodyContent {
   bytes: Buffer;
   json: JsonValue | undefined;
-  code: string | null;
+  /** Error code of a 2xx with an unusable body; null if it is usable. */
+  content: string | null;
   defect: string;
   /** The text to quote from a body that is no JSON. */
   excerpt: string;
 }
 
-const NOTHING: BodyContent = { bytes: Buffer.alloc(0), json: undefined, code: null, defect: '', excerpt: '' };
+const NOTHING: BodyContent = { bytes: Buffer.alloc(0), json: undefined, content: null, defect: '', excerpt: '' };
 
 /**
  * Decodes and parses the body of an answer; that of an error only if it is JSON. A body that would take too much memory
@@ -115,24 +116,20 @@ export function interpret(
   isRecord: (body: JsonValue) => boolean,
   limits: BodyLimits,
 ): AnswerReading {
-  const success = answer.failure === null && answer.status >= 200 && answer.status < 300;
-  const content = success
-    ? readContent(answer, limits)
-    : errorContent(answer.bytes.toString('utf8', 0, MAX_EXCERPT_BYTES));
-  const { json } = content;
-  return {
-    response: {
-      status: answer.status,
-      headers: answer.headers,
-      transport: answer.failure,
-      content: content.code,
-      json,
-      excerpt: content.excerpt,
-      isRecord: json !== undefined && isRecord(json),
-    },
-    bytes: content.bytes,
-    defect: content.defect,
-  };
+  const { status, headers, failure: transport } = answer;
+  const isSuccess = transport === null && status >= 200 && status < 300;
+  const { bytes, defect, ...body } = isSuccess ? readContent(answer, limits) : readErrorBody(answer);
+  const isOneRecord = body.json !== undefined && isRecord(body.json);
+  return { response: { status, headers, transport, ...body, isRecord: isOneRecord }, bytes, defect };
+}
+
+function readErrorBody({ bytes }: WireAnswer): BodyContent {
+  const excerpt = bytes.toString('utf8', 0, MAX_EXCERPT_BYTES);
+  try {
+    return { ...NOTHING, json: parseJson(excerpt), excerpt };
+  } catch {
+    return { ...NOTHING, excerpt };
+  }
 }
 
 function readContent({ bytes, headers }: WireAnswer, limits: BodyLimits): BodyContent {
@@ -144,14 +141,14 @@ function readContent({ bytes, headers }: WireAnswer, limits: BodyLimits): BodyCo
     if (other !== null) return other;
     checkSize(decoded.bytes, limits);
     const json = parseJson(decoded.text);
-    return json === null ? { ...NOTHING, json, code: 'empty_body' } : { ...NOTHING, bytes: decoded.bytes, json };
+    return json === null ? { ...NOTHING, json, content: 'empty_body' } : { ...NOTHING, bytes: decoded.bytes, json };
   } catch (error) {
     if (!(error instanceof SyncError)) throw error;
     return {
       ...NOTHING,
       // Only the message of the parser quotes the body.
       bytes: error.code === 'bad_json' ? decoded.bytes : NOTHING.bytes,
-      code: error.code,
+      content: error.code,
       defect: error.message + around(decoded.text, error.message),
     };
   }
@@ -164,9 +161,9 @@ function isContainer(bytes: Buffer): boolean {
 /** Returns the content of an empty body or a web page; null for any other. */
 function otherThanJson(text: string): BodyContent | null {
   const start = text.search(/\S/);
-  if (start === -1) return { ...NOTHING, code: 'empty_body' };
+  if (start === -1) return { ...NOTHING, content: 'empty_body' };
   return text[start] === '<'
-    ? { ...NOTHING, code: 'not_the_api', excerpt: text.slice(start, start + MAX_EXCERPT_BYTES) }
+    ? { ...NOTHING, content: 'not_the_api', excerpt: text.slice(start, start + MAX_EXCERPT_BYTES) }
     : null;
 }
 
@@ -184,24 +181,12 @@ function beyond(message: string): SyncError {
   return new SyncError('body_too_large', message, { recovery: 'stop' });
 }
 
-function errorContent(excerpt: string): BodyContent {
-  return { ...NOTHING, json: looseJson(excerpt), excerpt };
-}
-
 /** Quotes the text around the position in a parser's message; empty if it has none. */
 function around(text: string, message: string): string {
   const position = /position (\d+)/.exec(message)?.[1];
   if (position === undefined) return '';
   const at = Number(position);
   return `, near ${JSON.stringify(text.slice(Math.max(0, at - CONTEXT_LENGTH), at + CONTEXT_LENGTH))}`;
-}
-
-function looseJson(text: string): JsonValue | undefined {
-  try {
-    return parseJson(text);
-  } catch {
-    return undefined;
-  }
 }
 
 /** Creates the test whether a body is one record: it has an `id`, and nothing at the `records` of any resource. */

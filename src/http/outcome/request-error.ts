@@ -1,4 +1,5 @@
-/** Builds the error of a failed request (`requestError`) and its hint (`hintFor`). */
+// Builds the error of a failed request, such as `GET https://api.example.com/v1/content answered 403 (request abc):
+// the credential has no permission for this`, and its hint: what the operator can change.
 import { SyncError } from '../../model/errors.ts';
 import { holdsSecret } from '../../observe/scrub.ts';
 import type { SentCredential } from '../auth/credentials.ts';

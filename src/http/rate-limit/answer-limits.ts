@@ -1,11 +1,12 @@
-import { type InnerList, type Item, parseDictionary, parseList, Token } from 'structured-headers';
+// Reads the rate limits that an answer states: how long to wait, and how many requests are left. Services use many
+// header names and forms for it; the profile's dialect (`rate_limit`) says which. Example: `RateLimit:
+// "default";r=5;t=30` means that 5 more requests are allowed in the next 30 seconds.
+import { parseDictionary, parseList, Token } from 'structured-headers';
 import type { RateDialect, RateEntry } from '../../config/profile/rate-dialect.ts';
 import type { JsonValue } from '../../model/json.ts';
 import { clockOf, httpDate } from '../../model/timestamp-text.ts';
 import { fieldAt } from '../../rows/records/as-record.ts';
 import { readAnswerAge } from '../client.ts';
-
-/** Reads the rate limits that an answer states: waits and quotas, in the headers and body fields of a dialect. */
 
 /** One quota as one answer states it; null for what it does not state. */
 export interface QuotaHint {
@@ -124,18 +125,10 @@ function readEntry(reading: LimitsReading, { entry, value }: FoundEntry): void {
       reading.bucket = value;
       break;
     case 'ratelimit':
-      for (const { name, limit, remaining, reset, requests } of rateLimitMembers(value) ?? []) {
-        updateQuota(
-          reading,
-          entry,
-          { limit: limit || null, remaining, resetMs: milliseconds(reset), requests },
-          `/${name}`,
-        );
-      }
-      break;
-    case 'ratelimit_policy':
-      for (const policy of policyMembers(value) ?? [])
-        updateQuota(reading, entry, policyHint(policy), `/${policy.name}`);
+    case 'ratelimit_policy': {
+      const members = means === 'ratelimit' ? rateLimitMembers(value) : policyMembers(value);
+      for (const { name, ...stated } of members ?? []) updateQuota(reading, entry, stated, `/${name}`);
+    }
   }
 }
 
@@ -148,15 +141,12 @@ function readLimit(reading: LimitsReading, entry: RateEntry, value: string): voi
   const count = countIn(value);
   if (count !== null) return updateQuota(reading, entry, { limit: count });
   const [first, ...policies] = policyMembers(value) ?? [];
-  if (first?.limit === undefined) return;
+  if (first === undefined) return;
   const own = policies.find((policy) => policy.limit === first.limit);
-  updateQuota(reading, entry, { limit: first.limit, windowMs: milliseconds(own?.window) });
-  for (const policy of policies)
-    if (policy !== own) updateQuota(reading, entry, policyHint(policy), `/${policy.window}s`);
-}
-
-function policyHint({ limit, window, requests }: FieldMember): QuotaStatement {
-  return { limit, windowMs: milliseconds(window), requests: requests ? undefined : false };
+  updateQuota(reading, entry, { limit: first.limit, windowMs: own?.windowMs });
+  for (const { name: _, ...policy } of policies.filter((each) => each !== own)) {
+    updateQuota(reading, entry, policy, `/${(policy.windowMs ?? 0) / 1_000}s`);
+  }
 }
 
 /** What one value states about a quota; undefined and null for what it does not state. */
@@ -226,51 +216,48 @@ function textOf(value: string | string[] | undefined): string | undefined {
   return Array.isArray(value) ? value.join(', ') : value?.trim();
 }
 
-/** One member of a `RateLimit` or `RateLimit-Policy` field; times are seconds as written there. */
-interface FieldMember {
-  name: string;
-  limit: number | undefined;
-  remaining: number | undefined;
-  reset: number | undefined;
-  window: number | undefined;
-  /** False if `qu` names a unit other than requests. */
-  requests: boolean;
-}
+/** What one member of a `RateLimit` or `RateLimit-Policy` field states about the quota of its name. */
+type FieldMember = QuotaStatement & { name: string };
 
 /**
  * Reads `RateLimit`: the list of draft 8 and later (`"p";r=5;t=2`), or the dictionary of draft 7
  * (`limit=10, remaining=1, reset=7`). Null if it is neither; members without `remaining` are omitted.
  */
 export function rateLimitMembers(field: string): FieldMember[] | null {
-  const list = tryParse(parseList, field);
-  if (list) return list.map(listMember).filter((member) => member.remaining !== undefined);
   const dictionary = tryParse(parseDictionary, field);
-  return dictionary ? [dictionaryMember(dictionary)].filter((member) => member.remaining !== undefined) : null;
+  const inDictionary = (key: string): unknown => dictionary?.get(key)?.[0];
+  const members =
+    listMembers(field) ??
+    (dictionary && [quotaMember('default', inDictionary('limit'), inDictionary('remaining'), inDictionary('reset'))]);
+  return members?.filter(({ remaining }) => remaining !== undefined) ?? null;
 }
 
 /** Reads `RateLimit-Policy`: `"p";q=100;w=60`, or `100;w=60` as in draft 7. Null if it is no list. */
 export function policyMembers(field: string): FieldMember[] | null {
+  return listMembers(field)?.filter(({ limit }) => limit !== undefined) ?? null;
+}
+
+function listMembers(field: string): FieldMember[] | null {
   const list = tryParse(parseList, field);
-  return list ? list.map(listMember).filter((member) => member.limit !== undefined) : null;
+  return (
+    list?.map(([value, parameters]) => {
+      const [name, limit] = typeof value === 'number' ? ['default', value] : [nameIn(value), parameters.get('q')];
+      const member = quotaMember(name, limit, parameters.get('r'), parameters.get('t'));
+      const unit = parameters.get('qu');
+      // `qu` may name a unit other than requests.
+      const requests = unit === undefined || nameIn(unit) === 'requests' ? undefined : false;
+      return { ...member, windowMs: milliseconds(parameters.get('w')), requests };
+    }) ?? null
+  );
 }
 
-function listMember([value, parameters]: Item | InnerList): FieldMember {
-  const parameter = (key: string) => plainNumber(parameters.get(key));
-  const unit = parameters.get('qu');
+function quotaMember(name: string, limit: unknown, remaining: unknown, reset: unknown): FieldMember {
   return {
-    name: typeof value === 'number' ? 'default' : nameIn(value),
-    limit: typeof value === 'number' ? plainNumber(value) : parameter('q'),
-    remaining: parameter('r'),
-    reset: parameter('t'),
-    window: parameter('w'),
-    requests: unit === undefined || nameIn(unit) === 'requests',
+    name,
+    limit: plainNumber(limit) || undefined,
+    remaining: plainNumber(remaining),
+    resetMs: milliseconds(reset),
   };
-}
-
-function dictionaryMember(dictionary: ReadonlyMap<string, Item | InnerList>): FieldMember {
-  const value = (key: string) => plainNumber(dictionary.get(key)?.[0]);
-  const [limit, remaining, reset] = [value('limit'), value('remaining'), value('reset')];
-  return { name: 'default', limit, remaining, reset, window: undefined, requests: true };
 }
 
 /** Names are strings, and tokens in drafts; anything else is the default quota. */
@@ -281,6 +268,12 @@ function nameIn(value: unknown): string {
 
 function plainNumber(value: unknown): number | undefined {
   return typeof value === 'number' && Number.isFinite(value) && value >= 0 ? value : undefined;
+}
+
+/** Converts the seconds of a field; undefined if it has none. */
+function milliseconds(value: unknown): number | undefined {
+  const seconds = plainNumber(value);
+  return seconds === undefined ? undefined : Math.min(seconds * 1_000, LONGEST_WAIT_MS);
 }
 
 function tryParse<T>(parse: (field: string) => T, field: string): T | null {
@@ -324,7 +317,7 @@ function waitIn(text: string, unit: RateEntry['unit'], serverNow: number): numbe
 function parseWait(text: string, now: number): number {
   if (NUMBER.test(text)) return untilNumber(Number(text), now);
   if (GO_DURATION.test(text)) return goDuration(text);
-  return (ISO_DATE.test(text) ? Date.parse(text) : (httpDate(text, now) ?? Number.NaN)) - now;
+  return (ISO_DATE.test(text) ? Date.parse(text) : (httpDate(text) ?? Number.NaN)) - now;
 }
 
 /** A comma between two values of a repeated header, not within a date. */
@@ -350,11 +343,6 @@ function numberIn(text: string): number {
 /** Returns the number in a header; null if there is none, or it is not finite. */
 function countIn(text: string): number | null {
   return Number.isFinite(numberIn(text)) ? Number(text) : null;
-}
-
-/** Converts the seconds of a field; null if it has none. */
-function milliseconds(seconds: number | undefined): number | null {
-  return seconds === undefined ? null : Math.min(seconds * 1_000, LONGEST_WAIT_MS);
 }
 
 function goDuration(text: string): number {

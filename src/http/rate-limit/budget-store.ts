@@ -1,11 +1,11 @@
+// Stores the budget of a rate limit: in memory with a text that survives a restart, or in a database row that several
+// processes share, so that all of them together stay within the limits of the service.
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import type { Clock } from '../../model/clock.ts';
 import { LONGEST_WAIT_MS } from './answer-limits.ts';
-import { type Budget, type BudgetOptions, getGate, getRate, newBudget, type OpenRequest } from './budget.ts';
+import { type Budget, type BudgetOptions, newBudget, type OpenRequest } from './budget.ts';
 import { newRateEstimate, type Quota } from './quota.ts';
-
-/** Stores a rate-limit budget: in memory with a text that survives a restart, or in a database row shared by processes. */
 
 interface SharedRow {
   /** Null if nothing was stored yet. */
@@ -39,14 +39,17 @@ export class BudgetStore {
   #seenAt = Number.NEGATIVE_INFINITY;
   /** Epoch milliseconds at 0 of the monotonic clock. */
   #offset: number;
+  /** Milliseconds that the wall clock is ahead of the budget's clock. */
+  #shift = 0;
 
-  /** `row` is null for a budget of this process alone, which continues from `restored` (see `storeBudget`). */
+  /** `row` is null for a budget of this process alone, which continues from `restored` (see `text`). */
   constructor(clock: Clock, options: BudgetOptions, row: SharedBudget | null, restored?: string) {
     this.#clock = clock;
     this.#options = options;
     this.#row = row;
-    this.#offset = clock.now() - clock.monotonic();
-    this.#budget = restoreBudget(newBudget(options, this.now()), restored, this.now());
+    const stored = parseBudget(restored ?? null);
+    this.#offset = clock.now() - (stored?.shift ?? 0) - clock.monotonic();
+    this.#budget = restoreBudget(stored, options, this.now());
   }
 
   get isShared(): boolean {
@@ -56,6 +59,14 @@ export class BudgetStore {
   /** The last computed state. */
   get budget(): Budget {
     return this.#budget;
+  }
+
+  /** The budget as text, for `restored` after a restart. It changes only if the budget or the wall clock does. */
+  text(): string {
+    const ahead = this.#clock.now() - this.now();
+    // Never less than `ahead`, so that no stated wait ends early; and not each tiny difference, so that nothing is stored.
+    if (ahead > this.#shift + 1 || ahead < this.#shift - SHIFT_TOLERANCE_MS) this.#shift = Math.ceil(ahead);
+    return storeBudget(this.#budget, 0, this.#shift);
   }
 
   /** The time in epoch milliseconds, by the clock of the budget. */
@@ -77,11 +88,11 @@ export class BudgetStore {
     if (readAt - this.#seenAt >= maxAgeMs) this.#note(await row.read(), readAt);
     for (;;) {
       const now = this.now();
-      this.#budget = readShared(this.#state, this.#options, now);
+      this.#budget = toBudget(parseBudget(this.#state), this.#options, now);
       const result = step(this.#budget, now);
       if (!result.isChanged) return result;
       const sentAt = this.#clock.monotonic();
-      const stored = await row.swap(this.#version, sharedText(this.#budget, now));
+      const stored = await row.swap(this.#version, storeBudget(this.#budget, now));
       this.#note(stored, sentAt);
       if (stored.isStored) return result;
     }
@@ -95,87 +106,68 @@ export class BudgetStore {
   }
 }
 
-/** The whole budget as JSON in the shared row. Text of another format is ignored, because the service states its limits again. */
-type StoredSharedBudget = Omit<Budget, 'options' | 'quotas' | 'open' | 'seen'> & {
+/** The budget as JSON. Text of another format is ignored, because the service states its limits again. */
+type StoredBudget = Omit<Budget, 'options' | 'quotas' | 'open' | 'seen'> & {
   format: 3;
-  /** When it was stored. */
+  /** When it was stored; 0 if the clock of the budget continues from `shift`. */
   at: number;
+  /** Milliseconds that the wall clock is ahead of the budget's clock. */
+  shift?: number;
   quotas: [string, Quota][];
   open: [number, OpenRequest][];
   seen: [string, number][];
 };
 
 /** Checks only the format, because the row is read before every request. */
-const sharedSchema = z.custom<StoredSharedBudget>(
-  (stored) => z.object({ format: z.literal(3) }).safeParse(stored).success,
-);
+const storedSchema = z.custom<StoredBudget>((stored) => z.object({ format: z.literal(3) }).safeParse(stored).success);
+/** The wall clock and the budget's clock may differ by this much more or less. */
+const SHIFT_TOLERANCE_MS = 50;
 /** A stored time this far in the future means that the clock was set back. */
 const SET_BACK_MS = 1_000;
 
-function sharedText(budget: Budget, at: number): string {
+function storeBudget(budget: Budget, at: number, shift = 0): string {
   const { options: _, quotas, open, seen, ...plain } = budget;
-  const stored: StoredSharedBudget = { format: 3, at, ...plain, quotas: [...quotas], open: [...open], seen: [...seen] };
+  const lists = { quotas: [...quotas], open: [...open], seen: [...seen] };
+  const stored: StoredBudget = { format: 3, at, shift, ...plain, ...lists };
   return JSON.stringify(stored, (_key, value: unknown) =>
     typeof value === 'number' ? Math.round(value * 1_000) / 1_000 : value,
   );
 }
 
-function readShared(text: string | null, options: BudgetOptions, now: number): Budget {
+/** Null if the text is absent or of another form. */
+function parseBudget(text: string | null): StoredBudget | null {
+  try {
+    return storedSchema.parse(JSON.parse(text ?? 'null'));
+  } catch {
+    return null;
+  }
+}
+
+/** The budget in the shared row. */
+function toBudget(stored: StoredBudget | null, options: BudgetOptions, now: number): Budget {
   const unknown = newBudget(options, now);
-  const stored = readState(sharedSchema, text);
   if (stored === null) return unknown;
   // After the clock was set back, only the pause is still valid.
   if (stored.at > now + SET_BACK_MS) {
     return { ...unknown, pausedUntil: now + Math.max(0, stored.pausedUntil - stored.at) };
   }
-  const { format: _, at: __, quotas, open, seen, ...plain } = stored;
+  const { format: _, at: __, shift: ___, quotas, open, seen, ...plain } = stored;
   return { options, ...plain, quotas: new Map(quotas), open: new Map(open), seen: new Map(seen) };
 }
 
-const restartSchema = z.object({
-  version: z.literal(1),
-  pausedUntil: z.number().nullable(),
-  refusals: z.int().min(0),
-  due: z.number().nullable().default(null),
-  peak: z.number().positive().nullable(),
-});
-
-/**
- * Serialises what must survive a restart, with times by the wall clock (`wall`, epoch milliseconds). Quotas are omitted,
- * because the first response states them again.
- */
-export function storeBudget(budget: Budget, now: number, wall: number): string {
-  const shift = wall - now;
-  const until = getGate(budget, now, 0);
-  return JSON.stringify({
-    version: 1,
-    pausedUntil: until > now && Number.isFinite(until) ? Math.ceil(until + shift) : null,
-    refusals: budget.refusals,
-    due: Number.isFinite(getRate(budget, now)) ? Math.ceil(budget.due + shift) : null,
-    peak: budget.estimate.rate,
-  });
-}
-
-/** The budget with what `storeBudget` wrote; unchanged if the text is absent or of another form. */
-function restoreBudget(budget: Budget, text: string | undefined, now: number): Budget {
-  const stored = readState(restartSchema, text);
-  if (stored === null) return budget;
-  const { pausedUntil, refusals, due, peak } = stored;
+/** The budget after a restart: the stated limits still apply, and one request tests whether more is allowed. */
+function restoreBudget(stored: StoredBudget | null, options: BudgetOptions, now: number): Budget {
+  const fresh = newBudget(options, now);
+  if (stored === null) return fresh;
+  const { quotas, pausedUntil, refusals, started, due, estimate } = toBudget(stored, options, now);
   return {
-    ...budget,
-    pausedUntil: Math.min(pausedUntil ?? 0, now + LONGEST_WAIT_MS),
+    ...fresh,
+    quotas,
+    pausedUntil: Math.min(pausedUntil, now + LONGEST_WAIT_MS),
     refusals,
+    started,
     // A process that restarts often must not begin its wait again each time.
-    due: Math.min(due ?? now, budget.due),
-    estimate: newRateEstimate(peak, budget.options.share, now),
+    due: Math.min(due, fresh.due),
+    estimate: newRateEstimate(estimate.rate, options.share, now),
   };
-}
-
-/** Parses the text by the schema; null if it does not match. */
-function readState<T>(schema: z.ZodType<T>, text: string | null | undefined): T | null {
-  try {
-    return schema.parse(JSON.parse(text ?? 'null'));
-  } catch {
-    return null;
-  }
 }

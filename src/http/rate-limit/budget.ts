@@ -1,8 +1,7 @@
-/**
- * The budget of one origin and credential decides when the next request may start. It is plain data, so that processes
- * can share it in a database row, and the functions get the time as an argument. Limits that the service states come
- * first; without them, AIMD finds the rate and the requests in flight.
- */
+// The budget of one origin and credential decides when the next request may start. It is plain data, so that processes
+// can share it in a database row, and the functions get the time as an argument. Limits that the service states come
+// first. Without them the limit is searched as TCP does (AIMD): a little faster after each success, much slower after
+// each 429.
 import type { RateDialect } from '../../config/profile/rate-dialect.ts';
 import type { Lane } from '../../model/vocabulary.ts';
 import { type AnswerLimits, LONGEST_WAIT_MS } from './answer-limits.ts';

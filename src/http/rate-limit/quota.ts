@@ -1,4 +1,5 @@
-/** Computes how fast requests may be sent: from a quota that the service states, or from an estimate of its limit (AIMD). */
+// Computes how fast requests may be sent: from a quota that the service states (100 requests per minute, 40 are left),
+// or from an estimate of its limit if it states none.
 import { LONGEST_WAIT_MS, type QuotaHint } from './answer-limits.ts';
 
 /** One quota of the service, learned from its answers. Times are milliseconds of the budget's clock. */

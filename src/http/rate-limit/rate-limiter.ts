@@ -1,4 +1,6 @@
-/** The rate limiter starts requests by the priority of their lane, within the slots and the budget. */
+// The rate limiter of one origin and credential. Every request of the client waits here until the budget allows it;
+// requests of a webhook start before those of a backfill (lanes). Without it, parallel syncs would exceed the limit of
+// the service.
 import type { Kysely } from 'kysely';
 import { type RateDialect, rateDialectSchema } from '../../config/profile/rate-dialect.ts';
 import type { SourceSettings } from '../../config/settings.ts';
@@ -12,7 +14,7 @@ import { waitAtMost, WakeableSleep } from '../../model/waiting.ts';
 import { parseJson } from '../../rows/json/parse-json.ts';
 import { canonicalHash } from '../../rows/records/record-key.ts';
 import type { AnswerLimits } from './answer-limits.ts';
-import { BudgetStore, type SharedBudget, storeBudget } from './budget-store.ts';
+import { BudgetStore, type SharedBudget } from './budget-store.ts';
 import {
   allowedRate,
   type Budget,
@@ -79,6 +81,8 @@ export interface RateLimiterOptions extends ServiceLimits {
   maxWaitMs: number;
   /** The text that `state()` returned before the restart, unless the budget is shared. */
   restored?: string | undefined;
+  /** Stores the text of `state()` after changes, and when the rate limiter is closed. */
+  save?: ((state: string) => Promise<void>) | undefined;
   /** The database row of a budget that processes with the same credential share. */
   shared?: SharedBudget | undefined;
   /** 0 up to 1, for jitter. */
@@ -125,6 +129,9 @@ const MAX_SLEEP_MS = 3_600_000;
 /** A longer stated wait may be a mistake, such as milliseconds instead of seconds. */
 const LONG_WAIT_MS = 86_400_000;
 
+/** Interval in which the state is stored, so that a restart does not send a burst. */
+const SAVE_LIMITS_MS = 1_000;
+
 class BudgetRateLimiter implements RateLimiter {
   readonly #options: RateLimiterOptions;
   readonly #clock: Clock;
@@ -140,6 +147,9 @@ class BudgetRateLimiter implements RateLimiter {
   #isScheduling = false;
   #closed = false;
   #counts = { requests: 0, limited: 0 };
+  /** The state as it was stored last. */
+  #saved: string;
+  #saveTimer: NodeJS.Timeout | undefined;
 
   constructor(options: RateLimiterOptions) {
     const { clock, shared = null, restored, random = Math.random } = options;
@@ -148,6 +158,10 @@ class BudgetRateLimiter implements RateLimiter {
     this.#random = random;
     this.#sleep = new WakeableSleep(clock);
     this.#store = new BudgetStore(clock, { ...options, random }, shared, restored);
+    this.#saved = this.state();
+    if (options.save === undefined) return;
+    // If the database is busy, the next tick tries again; the last save, at the end, may throw.
+    this.#saveTimer = setInterval(() => void this.#save().catch(() => undefined), SAVE_LIMITS_MS).unref();
   }
 
   async run<T>(lane: Lane, attempt: RequestAttempt<T>, signal?: AbortSignal): Promise<T> {
@@ -173,7 +187,7 @@ class BudgetRateLimiter implements RateLimiter {
   }
 
   state(): string {
-    return storeBudget(this.#store.budget, this.#store.now(), this.#clock.now());
+    return this.#store.text();
   }
 
   async forgetWaits(): Promise<void> {
@@ -184,10 +198,12 @@ class BudgetRateLimiter implements RateLimiter {
     this.#wake();
   }
 
-  /** Removes this process from a shared budget within a timeout, so that others do not wait for it. */
+  /** Saves the state; removes this process from a shared budget within a timeout, so that others do not wait for it. */
   async close(): Promise<void> {
     this.#closed = true;
     this.#refuse(closedReason());
+    clearInterval(this.#saveTimer);
+    await this.#save();
     if (!this.#store.isShared || this.#counts.requests === 0) return;
     for (const [request, startedAt] of this.#running) this.#recordEnd(request, startedAt, null);
     this.#running.clear();
@@ -198,6 +214,13 @@ class BudgetRateLimiter implements RateLimiter {
       return { isChanged: true };
     }, MAX_STATE_AGE_MS);
     await waitAtMost(this.#clock, LEAVE_TIMEOUT_MS, left).catch(() => undefined);
+  }
+
+  async #save(): Promise<void> {
+    const state = this.state();
+    if (this.#options.save === undefined || state === this.#saved) return;
+    this.#saved = state;
+    await this.#options.save(state);
   }
 
   /** Resolves with the number of the request once it may start. */
@@ -361,9 +384,6 @@ function closedReason(): SyncError {
   return new SyncError('closed', 'the run is ending, nothing more is sent', { recovery: 'stop' });
 }
 
-/** Interval in which the state is stored, so that a restart does not send a burst. */
-const SAVE_LIMITS_MS = 1_000;
-
 /** Limits of a token endpoint at another origin. */
 export const TOKEN_LIMITS = { dialect: rateDialectSchema.parse('auto'), share: 1, concurrency: 1, concurrencyTotal: 1 };
 
@@ -407,34 +427,10 @@ export async function openRateLimiter(
     };
     return createRateLimiter({ clock, maxWaitMs, ...limits, shared });
   }
-  const restored = own === null ? null : await readLimit(own, name);
-  const rateLimiter = createRateLimiter({ clock, maxWaitMs, ...limits, restored: restored ?? undefined });
-  return own === null || !isKept ? rateLimiter : withStoredState(rateLimiter, own, name, clock);
-}
-
-/** Adds to a rate limiter that its state is stored after changes and when it is closed. */
-function withStoredState(rateLimiter: RateLimiter, own: Kysely<OwnTables>, name: string, clock: Clock): RateLimiter {
-  let stored = rateLimiter.state();
-  const save = async (): Promise<void> => {
-    const state = rateLimiter.state();
-    if (state === stored) return;
-    stored = state;
-    await saveLimit(own, name, state, clock.now());
-  };
-  // If the database is busy, the next tick tries again; the last save, at the end, may throw.
-  const timer = setInterval(() => void save().catch(() => undefined), SAVE_LIMITS_MS);
-  timer.unref();
-  return {
-    run: (lane, attempt, signal) => rateLimiter.run(lane, attempt, signal),
-    figures: () => rateLimiter.figures(),
-    state: () => rateLimiter.state(),
-    forgetWaits: () => rateLimiter.forgetWaits(),
-    close: async () => {
-      clearInterval(timer);
-      await save();
-      await rateLimiter.close();
-    },
-  };
+  if (own === null) return createRateLimiter({ clock, maxWaitMs, ...limits });
+  const restored = (await readLimit(own, name)) ?? undefined;
+  const save = isKept ? (state: string) => saveLimit(own, name, state, clock.now()) : undefined;
+  return createRateLimiter({ clock, maxWaitMs, ...limits, restored, save });
 }
 
 /**

@@ -1,4 +1,5 @@
-// `warehouse rebuild`: fills new tables from stored bodies and swaps them in.
+// `warehouse rebuild` (`rebuildTables`): makes the tables of a resource again from the stored bodies of its records, as a
+// backfill would make them, and swaps them in. A user does so after a change of the profile, such as another type of a field.
 import { setImmediate } from 'node:timers/promises';
 import { type CompiledQuery, type RawBuilder, sql } from 'kysely';
 import type { ResourceProfile } from '../../config/profile/profile.ts';
@@ -11,10 +12,11 @@ import { SyncError } from '../../model/errors.ts';
 import type { SourceRecord } from '../../model/json.ts';
 import type { ResourceShape, TableRows, TableShape } from '../../model/table.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
+import type { ColumnType } from '../../model/vocabulary.ts';
 import { shapeChanges } from '../../rows/evolve-shape.ts';
 import { parseJson } from '../../rows/json/parse-json.ts';
 import { fieldMask } from '../../rows/mask-fields.ts';
-import { unwrapped } from '../../rows/records/as-record.ts';
+import { unwrapRecord } from '../../rows/records/as-record.ts';
 import { textHash } from '../../rows/records/record-key.ts';
 import { initialShape, shapeRecords } from '../../rows/shape-page.ts';
 import { lenientProfile, takenNames, withNumeric } from '../grow-shape.ts';
@@ -173,20 +175,16 @@ async function swapStagedTables(
 }
 
 function differences(before: ResourceShape, after: ResourceShape): Pick<Rebuilt, 'gone' | 'changed'> {
-  const left = columnNames(after);
-  const types = new Map(
-    before.tables.flatMap((table) => table.columns.map(({ name, type }) => [`${table.name}.${name}`, type])),
-  );
-  const all = shapeChanges({ resource: after.resource, tables: [] }, after);
-  const changed = all.filter(({ table, column }) => types.get(`${table}.${column.name}`) !== column.type);
+  const [old, made] = [columnTypes(before), columnTypes(after)];
   return {
-    gone: [...columnNames(before)].filter((name) => !left.has(name)),
-    changed: changed.map(({ table, column }) => `${table}.${column.name}`),
+    gone: [...old.keys()].filter((name) => !made.has(name)),
+    changed: [...made.keys()].filter((name) => old.get(name) !== made.get(name)),
   };
 }
 
-function columnNames({ tables }: ResourceShape): Set<string> {
-  return new Set(tables.flatMap((table) => table.columns.map(({ name }) => `${table.name}.${name}`)));
+/** The types of all columns, by `table.column`. */
+function columnTypes({ tables }: ResourceShape): Map<string, ColumnType> {
+  return new Map(tables.flatMap((table) => table.columns.map(({ name, type }) => [`${table.name}.${name}`, type])));
 }
 
 /** The old tables, and those that replace them. */
@@ -315,7 +313,7 @@ export function bodyReader({ unwrap, fields }: ResourceProfile): (body: string) 
   const excluded = Object.entries(fields).filter(([, { exclude }]) => exclude);
   const hide = fieldMask(Object.fromEntries(excluded.map(([path]) => [path, { exclude: true, hash: false }])), '');
   return (body) => {
-    const record = { value: unwrapped(parseJson(body), unwrap), bytes: Buffer.from(body) };
+    const record = { value: unwrapRecord(parseJson(body), unwrap), bytes: Buffer.from(body) };
     return excluded.length === 0 ? record : hide(record);
   };
 }

@@ -1,4 +1,5 @@
-// Compact sets of hashed record keys, and functions that compare the keys of two pages.
+// Compact sets of hashed record keys, and functions that compare the keys of two pages. A scan remembers the key of
+// every record that it has seen, to count distinct ones: a million take 16 MB here, and ten times as much in a `Set`.
 import { hash } from 'node:crypto';
 import type { SourceRecord } from '../../model/json.ts';
 import { KEY_FINGERPRINT_BYTES, keyFingerprints, recordKey } from '../../rows/records/record-key.ts';

@@ -1,4 +1,5 @@
-// Detects pages that an HTTP cache has served, so that they show the listing at different times.
+// Detects pages that an HTTP cache has served. Example: page 1 is from the cache and 5 minutes old, page 2 is new. A
+// record that moved from page 2 to page 1 in these minutes is on neither.
 import { AGE_STEP_MS, type AnswerAge } from '../../http/client.ts';
 import type { IncompleteReason } from '../page.ts';
 

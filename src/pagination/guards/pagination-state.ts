@@ -1,8 +1,8 @@
 // What a scan knows of the pages that it has read, and the reasons why it may be incomplete.
 //
-// A listing changes while it is read. Example: pages of 10 are cut by number. After page 1 was read, one of its records
-// is deleted, so record 11 moves to page 1 and page 2 begins with record 12. The scan has not seen record 11, although
-// every page was read: only the total, or a page that was read again, shows it.
+// A listing changes while it is read. Example: pages of 10 are cut by number. After page 1 was read, one of its
+// records is deleted, so record 11 moves to page 1 and page 2 begins with record 12. The scan has not seen record 11,
+// although every page was read: only the total, or a page that was read again, shows it.
 import { createHash } from 'node:crypto';
 import type { SourceRecord } from '../../model/json.ts';
 import { KEY_FINGERPRINT_BYTES } from '../../rows/records/record-key.ts';

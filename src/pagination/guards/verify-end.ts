@@ -1,13 +1,14 @@
 // Verifies that a listing really ends at its last page, and that its pages are numbered as the profile says.
 //
 // The end of a listing is often only the lack of something: no next link, or a refused page. A wrong profile looks the
-// same. Example: `page.next_cursor` names a field that the service does not have. Then the first page looks like the last.
+// same. Example: `page.next_cursor` names a field that the service does not have. Then the first page looks like the
+// last.
 import { declaredEnd } from '../../config/profile/page-style.ts';
 import type { AnswerRule } from '../../config/profile/request-fields.ts';
 import { SyncError } from '../../model/errors.ts';
 import { KEY_FINGERPRINT_BYTES } from '../../rows/records/record-key.ts';
 import { isSamePosition, type PagePosition, withPlaces } from '../page-styles/page-position.ts';
-import type { AnsweredPage, NextStep, PagePositions, PageStyle } from '../page-styles/page-styles.ts';
+import type { NextStep, PagePositions, PageStyle } from '../page-styles/page-styles.ts';
 import {
   type IncompleteReason,
   type EndProof,
@@ -130,16 +131,20 @@ async function requestSmallerPage(
   return 'next' in step && !isSamePosition(step.next, smaller) ? 'names_next' : 'names_none';
 }
 
+/** What the step after a page depends on besides the page. */
+interface ScanFacts {
+  isEmpty: boolean;
+  seen: number | null;
+  fullPageSize: number;
+}
+
 /** The step after a page, by the page style. */
 export function stepAfter(
   { style, first, baseUrl }: ListingParts,
-  { request, answer, records, total, pages }: ReadPage,
-  known: Pick<AnsweredPage, 'isEmpty' | 'seen' | 'fullPageSize'>,
+  page: ReadPage,
+  facts: ScanFacts,
 ): NextStep | PageFault {
-  const { headers, json, withheld, url: answeredUrl } = answer;
-  const isFirst = isSamePosition(request, first);
-  const sent = { position: request, isFirst, answeredUrl, baseUrl };
-  return style.next({ ...sent, headers, json, withheld, records, received: records.length, total, pages, ...known });
+  return style.next({ ...page, isFirst: isSamePosition(page.request, first), baseUrl, ...facts });
 }
 
 /** Null if the service refuses the request, or its response is no page. */

@@ -1,4 +1,5 @@
-// The position of a page within a scan, and the form in which a checkpoint stores it.
+// The position of a page within a scan, such as `/v1/content?page=3`, and the form in which a checkpoint stores it, so
+// that an interrupted scan resumes there.
 import { z } from 'zod';
 import { fillTemplate, parsePlace, type TemplateValues } from '../../config/profile/basic-fields.ts';
 import { ConfigError } from '../../model/errors.ts';

@@ -1,13 +1,15 @@
-// The page styles of profiles (cursor, page, offset, link, ...): how a response leads to the next request.
+// The page styles of profiles (cursor, page, offset, link, ...): how a response leads to the request for the next
+// page, and what shows that there is none.
 import type { PageProfile } from '../../config/profile/page-style.ts';
 import { shortenText } from '../../http/body/read-body.ts';
 import { ConfigError } from '../../model/errors.ts';
-import type { JsonValue, SourceRecord } from '../../model/json.ts';
+import type { JsonValue } from '../../model/json.ts';
 import { parseInstant } from '../../rows/columns/cells.ts';
 import { isExact } from '../../rows/json/parse-json.ts';
 import { fieldAt } from '../../rows/records/as-record.ts';
 import { type EndProof, missingFault, type PageFault } from '../page.ts';
 import { describeValue, describeBody, parseLinkHeader, valueIn } from '../requests/listing-signals.ts';
+import type { ReadPage } from '../requests/read-page.ts';
 import { linkedPosition } from './listing-request.ts';
 import {
   cannotHold,
@@ -22,26 +24,14 @@ import {
 
 type PageProfiles = { [P in PageProfile as P['style']]: P };
 
-/** The part of an answer that may tell of the page after it. */
-export interface AnsweredPage {
-  /** The request of this page, and whether it is the first one. */
-  position: PagePosition;
+/** A page that was read, and what is known of the scan: from these a page style finds the next page. */
+export interface AnsweredPage extends ReadPage {
   isFirst: boolean;
-  /** The URL that answered in the end: relative links are read against it. */
-  answeredUrl: URL;
   baseUrl: URL;
-  headers: Readonly<Record<string, string | string[] | undefined>>;
-  json: JsonValue;
-  /** Query parameters that hold the credential (see `ApiAnswer`). */
-  withheld?: readonly string[] | undefined;
-  records: readonly SourceRecord[];
-  received: number;
   /** True if it holds no record, or only the last one of the page before, with which it was asked to begin. */
   isEmpty: boolean;
   /** Records on all pages of the scan, this one included; null if it was resumed without counts. */
   seen: number | null;
-  total: number | null;
-  pages: number | null;
   /** Records on the largest page, in this scan or an earlier one, that named a next page; 0 if none did. */
   fullPageSize: number;
 }
@@ -95,14 +85,14 @@ function absentStep(
   facts: AnsweredPage,
   { place, field }: { place: string; field: string },
 ): NextStep {
-  if (facts.fullPageSize > 0 && facts.received < facts.fullPageSize) return { end: 'short' };
+  if (facts.fullPageSize > 0 && facts.records.length < facts.fullPageSize) return { end: 'short' };
   if (facts.fullPageSize > 0 && profile.absent_is_end) return { end: 'signal' };
   const isFirst = facts.fullPageSize === 0;
   return {
     end: null,
     fault: missingFault(
-      `A page of ${facts.received} records has no ${place}${isFirst ? ', and neither has any page before it' : ''}`,
-      `${describeBody(facts.json)} Set ${field} in the profile to where the service names the next page, or ` +
+      `A page of ${facts.records.length} records has no ${place}${isFirst ? ', and neither has any page before it' : ''}`,
+      `${describeBody(facts.answer.json)} Set ${field} in the profile to where the service names the next page, or ` +
         'page.total or page.pages to where it names the number of records or pages.',
     ),
   };
@@ -136,14 +126,14 @@ function nextByCursor(profile: PageProfiles['cursor'], facts: AnsweredPage): Nex
   const more = hasMore(profile, facts);
   if (more === false) return { end: 'signal' };
   if (typeof more === 'object' && more !== null) return more;
-  const found = valueIn(facts, profile.next_cursor);
+  const found = valueIn(facts.answer, profile.next_cursor);
   const token = isEndValue(found, profile.end?.cursor ?? []) ? '' : tokenOf(found);
   if (token === null) return invalid(profile.next_cursor, found, 'a text, a number or null');
-  if (token !== '') return cursorStep(profile, facts.position, { token, from: profile.next_cursor });
+  if (token !== '') return cursorStep(profile, facts.request, { token, from: profile.next_cursor });
   if (more === true) {
     return missingFault(
       `${profile.has_more} says that more follows, but ${profile.next_cursor} holds no cursor`,
-      `${describeBody(facts.json)} Set page.next_cursor in the profile to where the cursor is.`,
+      `${describeBody(facts.answer.json)} Set page.next_cursor in the profile to where the cursor is.`,
     );
   }
   return found === undefined
@@ -154,7 +144,7 @@ function nextByCursor(profile: PageProfiles['cursor'], facts: AnsweredPage): Nex
 /** True, false, null if the response does not say, or the fault of any other value. */
 function hasMore(profile: { has_more: string | null }, facts: AnsweredPage): boolean | null | PageFault {
   if (profile.has_more === null) return null;
-  const found = valueIn(facts, profile.has_more) ?? null;
+  const found = valueIn(facts.answer, profile.has_more) ?? null;
   if (found === null) return null;
   return YES.has(found) || (NO.has(found) ? false : invalid(profile.has_more, found, 'true or false'));
 }
@@ -198,7 +188,8 @@ function invalid(path: string, found: JsonValue | undefined, expected: string): 
 /** An empty page is the end, whatever it says of more. */
 function nextByRecord(profile: PageProfiles['keyset'], facts: AnsweredPage): NextStep | PageFault {
   const { cursor_field, end, size } = profile;
-  const { received, fullPageSize, position, isFirst } = facts;
+  const { fullPageSize, request: position, isFirst } = facts;
+  const received = facts.records.length;
   const more = hasMore(profile, facts);
   if (typeof more === 'object' && more !== null) return more;
   if (received === 0) return more === true ? emptyFault(profile) : { end: 'empty' };
@@ -276,14 +267,14 @@ function pageStyle(profile: PageProfiles['page']): PageStyle {
     containing: (position, record, size) => withSize(profile, at(position, first + Math.floor(record / size)), size),
   };
   const next = (facts: AnsweredPage): NextStep | PageFault => {
-    const { pages, received, position } = facts;
-    if (received > 0 && pages !== null && numberOf(position) - first + 1 === pages) return { end: 'pages' };
+    const { pages, records, request: position } = facts;
+    if (records.length > 0 && pages !== null && numberOf(position) - first + 1 === pages) return { end: 'pages' };
     const named = namedNumber(profile, facts, numberOf(position));
     if (typeof named === 'object' && named !== null) return named;
     const continuation = continuationOf(profile, facts.seen, facts);
     // An empty page before the total may have hidden records only: the loop detector limits how many.
     if (typeof continuation === 'object') return continuation;
-    return { next: named === null ? positions.after(position, received) : at(position, named) };
+    return { next: named === null ? positions.after(position, records.length) : at(position, named) };
   };
   return { first: { [param]: first, ...sizeParam(profile) }, next, mayHideNumbers: false, positions };
 }
@@ -301,9 +292,9 @@ function namedNumber(
   current: number,
 ): number | null | NextStep | PageFault {
   if (path === null) return null;
-  const found = valueIn(facts, path);
+  const found = valueIn(facts.answer, path);
   if (found !== undefined && NO_NUMBER.has(found)) return { end: 'signal' };
-  if (facts.received === 0) return null;
+  if (facts.records.length === 0) return null;
   if (found === undefined) return absentStep({ absent_is_end: true }, facts, { place: path, field: 'page.next_page' });
   const number = typeof found === 'string' && /^\d{1,15}$/.test(found) ? Number(found) : found;
   if (typeof number === 'number' && Number.isSafeInteger(number) && number > current) return number;
@@ -327,10 +318,12 @@ function offsetStyle(profile: PageProfiles['offset']): PageStyle {
     containing: (position, record, size) => withSize(profile, at(position, record - (record % size)), size),
   };
   const next = (facts: AnsweredPage): NextStep | PageFault => {
-    const seen = offsetOf(facts.position) + facts.received;
+    const seen = offsetOf(facts.request) + facts.records.length;
     const continuation = continuationOf(profile, seen, facts);
     if (continuation === 'gap') return gapFault(seen, facts.total);
-    return typeof continuation === 'object' ? continuation : { next: positions.after(facts.position, facts.received) };
+    return typeof continuation === 'object'
+      ? continuation
+      : { next: positions.after(facts.request, facts.records.length) };
   };
   return { first: { [param]: 0, ...sizeParam(profile) }, next, mayHideNumbers: false, positions };
 }
@@ -344,7 +337,7 @@ function offsetStyle(profile: PageProfiles['offset']): PageStyle {
 function continuationOf(
   { size, end }: PageProfiles['page' | 'offset'],
   seen: number | null,
-  { received, isEmpty, total, fullPageSize }: AnsweredPage,
+  { records: { length: received }, isEmpty, total, fullPageSize }: AnsweredPage,
 ): 'more' | 'gap' | { end: EndProof } {
   const isKnown = total !== null && seen !== null;
   if (isEmpty) return isKnown && seen < total ? 'gap' : { end: 'empty' };
@@ -381,7 +374,7 @@ const PAGE_RELATIONS = ['prev', 'previous', 'first', 'last'];
 
 /** A `Link` header names the next page with `rel="next"`; one about pages that names none is the end. */
 function nextByLink(facts: AnsweredPage): NextStep | PageFault {
-  const header = facts.headers['link'];
+  const header = facts.answer.headers['link'];
   const links = parseLinkHeader(header);
   if (links === null) return badLink('cannot be read', header);
   const next = new Set(links.filter((link) => link.rels.includes('next')).map((link) => link.uri));
@@ -395,8 +388,8 @@ function nextByLink(facts: AnsweredPage): NextStep | PageFault {
 }
 
 function linkedStep(facts: AnsweredPage, link: string): NextStep | PageFault {
-  const linked = linkedPosition(facts.baseUrl, facts.answeredUrl, link, facts.withheld);
-  return 'code' in linked ? linked : { next: { ...facts.position, ...linked } };
+  const linked = linkedPosition(facts.baseUrl, facts.answer.url, link, facts.answer.withheld);
+  return 'code' in linked ? linked : { next: { ...facts.request, ...linked } };
 }
 
 function badLink(why: string, header: string | string[] | undefined): PageFault {
@@ -409,7 +402,7 @@ function badLink(why: string, header: string | string[] | undefined): PageFault 
 
 /** The body names the next page by its URL; null, false and the empty string are the end. */
 function nextByUrl(profile: PageProfiles['next-url'], facts: AnsweredPage): NextStep | PageFault {
-  const found = valueIn(facts, profile.next_url);
+  const found = valueIn(facts.answer, profile.next_url);
   if (found === null || found === false || found === '') return { end: 'signal' };
   if (typeof found === 'string') return linkedStep(facts, found);
   if (found === undefined) return absentStep(profile, facts, { place: profile.next_url, field: 'page.next_url' });

@@ -1,4 +1,6 @@
-// Finds counts, next-page markers and links in a response, also where the profile does not name them.
+// Finds counts, next-page markers and links in a response, also where the profile does not name them. Example: the
+// profile has no `page.total`, but each response has `meta.total: 500`. A scan that ends with 100 records is not
+// complete then.
 import type { PageProfile } from '../../config/profile/page-style.ts';
 import { shortenText } from '../../http/body/read-body.ts';
 import type { JsonValue } from '../../model/json.ts';

@@ -1,4 +1,5 @@
-// Requests the next pages of a scan while the consumer still processes the current one.
+// Requests the next pages of a scan while the consumer still writes the current one to the database. Example: page 3
+// and 4 are requested while page 2 is written, because pages by number need no link.
 import { MemoryReservation } from '../../http/body/answer-memory.ts';
 import type { ApiAnswer } from '../../http/client.ts';
 import { SyncError } from '../../model/errors.ts';

@@ -88,8 +88,7 @@ export function pageRequester(options: RequestOptions, parts: RequestParts, firs
     const skips = refusal ?? (isFirst ? tooLarge : pastLast);
     try {
       const request = requestAt(parts, position);
-      const how = { lane, meter, signal, skips, isGone, reservation, whenFull };
-      const answer = await client.get({ ...request, ...how });
+      const answer = await client.get({ ...request, lane, meter, signal, skips, isGone, reservation, whenFull });
       if (answer.outcome === 'ok') return answer;
       if (isNothing) return { ...answer, outcome: 'ok' };
       if (answer.code === 'declared' && skips === tooLarge) throw pageError(TOO_LARGE, position);
@@ -149,12 +148,12 @@ const SKIPPED: PageFault = {
 function expiredError(position: PagePosition, page: PageProfile, cause?: SyncError): SyncError {
   const isNumbered = page.style === 'page' || page.style === 'offset';
   const what = isNumbered ? 'refuses this page of the listing' : 'does not know this page of the listing';
-  const fault = {
-    code: 'cursor_expired',
-    message: `The service ${what}${cause === undefined ? '' : `: ${cause.message}`}`,
-    hint: isNumbered ? pastEndHint(page) : EXPIRED_HINT,
-  };
-  return pageError(fault, position, cause);
+  const message = `The service ${what}${cause === undefined ? '' : `: ${cause.message}`}`;
+  return pageError(
+    { code: 'cursor_expired', message, hint: isNumbered ? pastEndHint(page) : EXPIRED_HINT },
+    position,
+    cause,
+  );
 }
 
 const EXPIRED_HINT =
@@ -165,15 +164,12 @@ const EXPIRED_HINT =
 function pastEndHint({ total = null, pages = null }: PageProfile): string {
   if (total === null && pages === null) {
     return (
-      'Where a service refuses pages past the end, something must tell where that is: set page.total (records) or ' +
-      'page.pages in the profile to where its answers tell how many there are, such as meta.total or header:X-Total; if ' +
-      'they tell neither, page.end.status and page.end.body to how it refuses them.'
+      'Set page.total (records) or page.pages in the profile to where the answers say how many there are, such as ' +
+      'meta.total or header:X-Total; if they do not, page.end.status and page.end.body to how pages past the end are refused.'
     );
   }
-  return (
-    `The pages before it did not reach the end, as ${total === null ? 'page.pages' : 'page.total'} tells it ` +
-    `(${total ?? pages}): compare that with an answer of the service. If it counts more than is listed, no end can be told.`
-  );
+  const place = total === null ? `page.pages (${pages})` : `page.total (${total})`;
+  return `The pages before it did not reach the end by ${place}: compare that with an answer of the service.`;
 }
 
 /** Where the records of a response are, and how it may say that it has none. */

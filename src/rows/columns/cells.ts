@@ -1,4 +1,5 @@
-// Converts JSON values to cells of each column type, and widens types.
+// Converts JSON values to the cells of a column (`TO_CELL`), finds the type that a value needs (`narrowestType`, `widen`),
+// and reads times as services write them (`parseInstant`): `2026-01-02T03:04:05+01:00` becomes `2026-01-02 02:04:05`.
 import type { JsonValue } from '../../model/json.ts';
 import type { Cell } from '../../model/table.ts';
 import type { TimeZone } from '../../model/time-zone.ts';
@@ -7,8 +8,6 @@ import { fitsDouble, isExact, isIntegerSource, jsonText } from '../json/parse-js
 
 /** State that conversions share while a page is shaped. */
 export interface CellNotes {
-  /** True if the record's text has a `\u` escape: only then it may contain a NUL or half a surrogate pair. */
-  suspect: boolean;
   /** Cells in which such characters were replaced. */
   repaired: number;
 }
@@ -57,7 +56,7 @@ function timestampIn(zone: TimeZone | null, value: JsonValue): Cell | undefined 
 }
 
 function textCell(value: JsonValue, notes: CellNotes): Cell | undefined {
-  if (typeof value === 'string') return notes.suspect ? repairText(value, notes) : value;
+  if (typeof value === 'string') return repairText(value, notes);
   if (typeof value !== 'object') return String(value);
   return isExact(value) ? value.rawJSON : undefined;
 }
@@ -74,7 +73,7 @@ function repairText(text: string, notes: CellNotes): string {
 
 /** Repairs JSON text in the same way: jsonb rejects the same characters, even escaped. */
 export function repairJson(text: string, notes: CellNotes): string {
-  if (!notes.suspect) return text;
+  if (!text.includes('\\u')) return text;
   const repaired = text.replaceAll(/\\(?:u[0-9a-f]{4}|.)/g, repairEscape);
   if (repaired !== text) notes.repaired++;
   return repaired;
@@ -110,7 +109,7 @@ export function widen(a: ColumnType, b: ColumnType): ColumnType {
 }
 
 /** Returns the narrowest type of a value; null for null. */
-export function typeOf(value: JsonValue): ColumnType | null {
+export function narrowestType(value: JsonValue): ColumnType | null {
   if (value === null) return null;
   if (typeof value === 'string') return textType(value);
   if (typeof value === 'boolean') return 'boolean';
@@ -121,7 +120,7 @@ export function typeOf(value: JsonValue): ColumnType | null {
 
 /** Returns the wider type that a column needs for a value that does not fit. */
 export function widenFor(type: ColumnType, value: JsonValue): ColumnType {
-  const other = typeOf(value) ?? type;
+  const other = narrowestType(value) ?? type;
   // An integer beyond 2^53 is an integer, but a double would lose its last digits.
   if (type === 'double' && other === 'integer') return 'numeric';
   return widen(type, other);

@@ -1,7 +1,8 @@
-// Names of columns and tables from source fields, and their paths.
+// Names columns and tables after source fields (`author.displayName` becomes `author_display_name`), and converts between the
+// three notations of a field's path: its keys, the stored path of a column, and the text that users see.
 import { keysOfPath } from '../../model/body-path.ts';
-import { RESERVED_NAMES } from '../../model/reserved-names.ts';
 import type { SourcePath } from '../../model/table.ts';
+import { RESERVED_NAMES } from '../../model/vocabulary.ts';
 import { textHash } from '../records/record-key.ts';
 
 /** Where Postgres cuts names off. */

@@ -1,4 +1,5 @@
-// Reads from a record when it last changed, and whether it is a tombstone.
+// Reads from a record when it last changed (`updatedTime`), such as `updated_at`, and whether the service marks it as
+// deleted (`tombstoneOf`), such as by `status: trash`.
 import { fieldPathText } from '../../model/body-path.ts';
 import type { JsonValue, Updated } from '../../model/json.ts';
 import type { Column } from '../../model/table.ts';
@@ -18,7 +19,7 @@ export interface UpdatedBy {
 
 /** Reads when a record last changed; null if that is missing or unreadable. */
 export function updatedTime(record: JsonValue, by: UpdatedBy): Updated | null {
-  const value = firstOf(record, updatedPaths(by));
+  const value = firstFilledField(record, updatedPaths(by));
   const instant = parseInstant(value, updatedZone(by));
   if (instant === null) return null;
   const { epochMs: at, latestMs: latest } = instant;
@@ -27,7 +28,7 @@ export function updatedTime(record: JsonValue, by: UpdatedBy): Updated | null {
   return latest === undefined ? { text, at } : { text, at, latest };
 }
 
-function firstOf(record: JsonValue, paths: readonly string[]): JsonValue | undefined {
+function firstFilledField(record: JsonValue, paths: readonly string[]): JsonValue | undefined {
   for (const path of paths) {
     const value = fieldAt(record, path);
     if (value !== undefined && value !== null) return value;

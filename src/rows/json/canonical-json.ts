@@ -1,4 +1,5 @@
-// One spelling for equal numbers and JSON texts, to compare two databases.
+// Writes equal numbers and equal JSON in one way, so that the cells of two databases can be compared: one may show `1.10`
+// where the other shows `1.1`.
 import type { JsonValue } from '../../model/json.ts';
 import { isExact, parseJson, significand } from './parse-json.ts';
 

@@ -1,4 +1,5 @@
-// Parses JSON without losing digits of numbers, and finds the byte ranges of values in a JSON text.
+// Parses JSON without losing digits of numbers (`parseJson`): an id such as 12345678901234567890 stays exact. Also finds
+// where values begin and end in the bytes of a JSON text (`valueEnd`).
 import { messageOf, SyncError } from '../../model/errors.ts';
 import type { ExactNumber, JsonObject, JsonValue } from '../../model/json.ts';
 

@@ -1,5 +1,6 @@
-// Prepares received records as the profile says (unwrapped values, filter, partition, hidden fields), parses stored
-// bodies, and rejects records that exceed the limits. Also helpers that read values of a record.
+// Prepares received records as the profile describes (`prepareRecord`): adds the partition field, replaces wrapped values
+// (`{"iso": "2026-01-01"}` by `2026-01-01`), applies the filter, and hides fields. Rejects records that exceed the limits
+// (`limitRejection`). Also has the functions that read a value of a record.
 import { type PathStep, stepsOf } from '../../model/body-path.ts';
 import type { JsonObject, JsonValue, SourceRecord } from '../../model/json.ts';
 import { CLOSE_BRACE, isExact, parseJson, skipSpace } from '../json/parse-json.ts';
@@ -107,14 +108,14 @@ export function prepareRecord(sent: SourceRecord, rules: RecordRules): SourceRec
 
 function applyRules(sent: SourceRecord, rules: RecordRules): SourceRecord {
   const { unwrap = [], filter = [], partition = null } = rules;
-  if (sent.aside !== undefined || (unwrap.length === 0 && filter.length === 0 && partition === null)) return sent;
+  if (sent.rejection !== undefined || (unwrap.length === 0 && filter.length === 0 && partition === null)) return sent;
   const record = partition === null ? sent : withField(sent, partition.field, partition.value);
-  const value = unwrapped(record.value, unwrap);
+  const value = unwrapRecord(record.value, unwrap);
   if (partition !== null && !isOfPartition(partition, value)) {
     const detail = `${partition.field} is not that of the listing in which the record is`;
-    return { ...record, value: null, aside: { reason: 'partition_other', detail } };
+    return { ...record, value: null, rejection: { reason: 'partition_other', detail } };
   }
-  return meets(value, filter) ? { ...record, value } : { ...record, value, isLeftOut: true };
+  return meets(value, filter) ? { ...record, value } : { ...record, value, isFilteredOut: true };
 }
 
 function isOfPartition({ field, value }: NonNullable<RecordRules['partition']>, record: JsonValue): boolean {
@@ -125,13 +126,13 @@ function isOfPartition({ field, value }: NonNullable<RecordRules['partition']>, 
 
 /** Parses a stored body and unwraps it. With a mask the stored body is already unwrapped and masked. */
 export function storedValue(body: string, { unwrap = [], mask = null }: RecordRules): JsonValue {
-  return mask === null ? unwrapped(parseJson(body), unwrap) : parseJson(body);
+  return mask === null ? unwrapRecord(parseJson(body), unwrap) : parseJson(body);
 }
 
 /** Returns the records that the profile's filter does not exclude. */
 export function recordsPassingFilter(records: readonly SourceRecord[]): readonly SourceRecord[] {
-  return records.some(({ isLeftOut }) => isLeftOut === true)
-    ? records.filter(({ isLeftOut }) => isLeftOut !== true)
+  return records.some(({ isFilteredOut }) => isFilteredOut === true)
+    ? records.filter(({ isFilteredOut }) => isFilteredOut !== true)
     : records;
 }
 
@@ -154,7 +155,7 @@ const MAX_UNWRAP_LEVELS = 100;
  * Replaces each wrapper in the record by its value, outer ones first: the first rule that fits counts, and the value may
  * be a wrapper again. The record itself is no wrapper. Returns the same object if it contains none.
  */
-export function unwrapped(record: JsonValue, rules: readonly UnwrapRule[]): JsonValue {
+export function unwrapRecord(record: JsonValue, rules: readonly UnwrapRule[]): JsonValue {
   return rules.length === 0 ? record : unwrapMembers(record, rules, 1);
 }
 

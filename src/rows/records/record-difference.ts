@@ -1,4 +1,5 @@
-// Compares a listed record with the individually fetched one, field by field, and describes the differences.
+// Compares a record of a listing with the same record fetched alone, field by field (`recordDifferences`), and describes the
+// differences. Many services leave out fields in listings, so that one form must not replace the other.
 import type { JsonValue } from '../../model/json.ts';
 import { isExact } from '../json/parse-json.ts';
 import { isObject } from './as-record.ts';
@@ -65,7 +66,7 @@ function ownField(value: Readonly<Record<string, JsonValue>>, key: string): Json
 }
 
 /** True if only values differ, in fields of the same kinds. */
-export function isOfValues(differences: readonly RecordDifference[]): boolean {
+export function differOnlyInValues(differences: readonly RecordDifference[]): boolean {
   return differences.every(({ listed, alone }) => listed === alone);
 }
 
@@ -131,7 +132,7 @@ export function addFieldKinds(outline: FieldKinds, by: FieldKinds): void {
  * is none. `proved` are the fields that were equal in both. The record may have only these, of the same kinds or null. A
  * field that was stored before (`stored`, null if unknown) may only be missing if it is among them.
  */
-export function unprovedField(proved: FieldKinds, reading: FieldKinds, stored: FieldKinds | null): string | null {
+export function findUnverifiedField(proved: FieldKinds, reading: FieldKinds, stored: FieldKinds | null): string | null {
   for (const [path, kinds] of reading) {
     const known = proved.get(path);
     if (known === undefined) return path;

@@ -1,4 +1,5 @@
-// Finds the records of a page by the path in the profile, each with its exact bytes.
+// Finds the records of a page by the path in the profile, such as `data.items` (`selectRecords`). Each record keeps its exact
+// bytes of the page, which are hashed and stored as the service sent them.
 import { EACH_ELEMENT, isEach, type PathStep, stepsOf } from '../../model/body-path.ts';
 import type { JsonValue, SourceRecord } from '../../model/json.ts';
 import { COMMA, QUOTE, skipSpace, stringEnd, valueEnd } from '../json/parse-json.ts';
@@ -45,7 +46,7 @@ export function selectRecord(
   if (steps.some(isEach)) {
     const records = selectRecords(bytes, json, path, keyField) ?? [];
     const [only] = records;
-    return records.length === 1 && only?.aside === undefined && isObject(only?.value) ? only : null;
+    return records.length === 1 && only?.rejection === undefined && isObject(only?.value) ? only : null;
   }
   const found = follow(bytes, { value: json, start: skipSpace(bytes, 0) }, steps);
   return found !== null && isObject(found.value) ? recordAt(bytes, found) : null;
@@ -108,8 +109,8 @@ function addRecord({ bytes, keyField, records }: Search, found: ValueInBody, ent
 /** An entry without a record is rejected with its own body; false without an entry. */
 function addRejected({ bytes, path, records }: Search, entry: Entry | null): boolean {
   if (entry === null) return false;
-  const aside = { reason: 'record_missing', detail: `the entry has no record at ${path}` } as const;
-  records.push({ ...recordAt(bytes, entry), value: null, aside });
+  const rejection = { reason: 'record_missing', detail: `the entry has no record at ${path}` } as const;
+  records.push({ ...recordAt(bytes, entry), value: null, rejection });
   return true;
 }
 

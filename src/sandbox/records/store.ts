@@ -116,7 +116,7 @@ function decode(bytes: Uint8Array): string {
 
 function findRecordFiles(folder: string): Map<string, string> {
   if (!existsSync(folder)) {
-    throw new ConfigError('sandbox_data', `The data folder ${folder} does not exist.`, {
+    throw new ConfigError('usage', `The data folder ${folder} does not exist.`, {
       hint: 'Name a folder that holds content.ndjson, images.ndjson or analytics.ndjson.',
     });
   }
@@ -126,7 +126,7 @@ function findRecordFiles(folder: string): Map<string, string> {
 
 function checkName(name: string): void {
   if (/^[a-z][a-z0-9_-]*$/.test(name) && name !== 'webhooks') return;
-  throw new ConfigError('sandbox_data', `"${name}" cannot be the name of a resource.`, {
+  throw new ConfigError('usage', `"${name}" cannot be the name of a resource.`, {
     hint: 'Use a lower-case name other than "webhooks".',
   });
 }
@@ -152,7 +152,7 @@ function readLine(text: string, position: string): ReturnType<typeof readIdAndTi
   try {
     return readIdAndTime(text);
   } catch (error) {
-    throw new ConfigError('sandbox_data', `${position} is not a JSON value: ${messageOf(error)}`, {
+    throw new ConfigError('usage', `${position} is not a JSON value: ${messageOf(error)}`, {
       hint: 'Give one JSON record per line.',
       cause: error,
     });

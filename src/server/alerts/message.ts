@@ -1,6 +1,12 @@
 // The text of an alert message, and sending it by POST, Slack or mail.
 import { EnvHttpProxyAgent, request } from 'undici';
-import { ALERT_KINDS, type ChannelSettings, contentTypeOf, filledBody, JSON_TYPE } from '../../config/alerts-schema.ts';
+import {
+  ALERT_KINDS,
+  type ChannelSettings,
+  findContentType,
+  JSON_TYPE,
+  renderAlertBody,
+} from '../../config/alerts-schema.ts';
 import type { SentAlert } from '../../database/state/server-state.ts';
 import { retryAfter } from '../../http/rate-limit/answer-limits.ts';
 import { visibleText } from '../../model/visible-text.ts';
@@ -9,7 +15,7 @@ import { countOf, durationText } from '../../observe/figures.ts';
 import { ALERT_TITLES } from '../status/attention.ts';
 import type { Condition } from './plan-alerts.ts';
 
-type ReportedProblem = Omit<Condition, 'count'>;
+type ReportedProblem = Omit<Condition, 'alert' | 'count'>;
 
 /** A message, which each type of channel formats in its own way; times as ISO text in UTC. */
 export interface AlertMessage {
@@ -216,7 +222,9 @@ function toBody(settings: PostSettings, message: AlertMessage): string {
     return JSON.stringify({ text: text.length > MAX_SLACK_CHARS ? `${text.slice(0, MAX_SLACK_CHARS)}…` : text });
   }
   if (settings.body === undefined) return JSON.stringify(message);
-  return filledBody(settings.body, contentTypeOf(settings.headers), (name) => [message[name] ?? ''].flat().join(', '));
+  return renderAlertBody(settings.body, findContentType(settings.headers), (name) =>
+    [message[name] ?? ''].flat().join(', '),
+  );
 }
 
 /** Such as `ECONNREFUSED` or `EAUTH (535)`: not the message of the error, which may contain an address. */

@@ -9,6 +9,8 @@ import type { SourceStatus, StatusSnapshot } from '../status/snapshot.ts';
 export interface Condition {
   kind: AlertKind;
   source: string;
+  /** The name under which the warehouse of the source stores it: its kind, with the resource if it has one. */
+  alert: string;
   resource: string | null;
   since: number;
   /** The problem, as one sentence without the name of the resource. */
@@ -30,11 +32,6 @@ export interface AlertState {
   copied: { source: string; resource: string; lastChangeAt: number }[];
 }
 
-/** The name under which the warehouse of the source stores a condition. */
-export function alertName({ kind, resource }: Condition): string {
-  return resource === null ? kind : `${kind} ${resource}`;
-}
-
 /** Finds all conditions in a status snapshot. Pure. */
 export function findConditions(snapshot: StatusSnapshot): AlertState {
   const readable = snapshot.sources.filter(({ warehouse }) => warehouse.problem === null);
@@ -44,7 +41,10 @@ export function findConditions(snapshot: StatusSnapshot): AlertState {
     // What an unreadable warehouse held when it was last read is out of date.
     if (resource !== null && !known.has(source)) return [];
     const since = problem.since ?? snapshot.at;
-    return alerts.map((kind) => ({ kind, source, resource, since, what, next, command, cause, count }));
+    return alerts.map((kind) => {
+      const alert = resource === null ? kind : `${kind} ${resource}`;
+      return { kind, source, alert, resource, since, what, next, command, cause, count };
+    });
   });
   const copies = readable.flatMap(completeCopies);
   return {
@@ -62,7 +62,8 @@ function completeCopies({ source, resources, schema_changes: all }: SourceStatus
     const changes = own.map((change): Condition => {
       const { table, column, changed_at: since } = change;
       const what = `${table}.${column}: ${formatColumnChange(change)}`;
-      const base = { kind: 'schema_change', source, resource, next: null, command: null } as const;
+      const alert = `schema_change ${resource}`;
+      const base = { kind: 'schema_change', source, alert, resource, next: null, command: null } as const;
       return Object.assign(base, { since, what, cause: resource, count: 1 });
     });
     return [{ source, resource, lastChangeAt: Math.max(last_full_at, ...changes.map(({ since }) => since)), changes }];
@@ -100,12 +101,8 @@ const END_WAITS = 4;
 const MAX_WAITS = 10;
 
 /** Identifies an alert among those of all sources. */
-export function alertKey({ source, alert }: Pick<SentAlert, 'source' | 'alert'>): string {
+export function alertKey({ source, alert }: SentAlert | Condition): string {
   return `${source}\n${alert}`;
-}
-
-function conditionKey(condition: Condition): string {
-  return alertKey({ source: condition.source, alert: alertName(condition) });
 }
 
 /**
@@ -116,9 +113,9 @@ export function planAlerts(input: AlertsInput): PlannedAlerts {
   const { settings, state, reported, now, isOnce } = input;
   const rows = new Map(reported.map((row) => [alertKey(row), row]));
   const present = coveredConditions(settings, state.conditions);
-  const presentKeys = new Set(present.map(conditionKey));
-  const fresh = present.filter((condition) => isNew(condition, rows.get(conditionKey(condition)), input));
-  const repeated = present.filter((condition) => isToRepeat(condition, rows.get(conditionKey(condition)), input));
+  const presentKeys = new Set(present.map(alertKey));
+  const fresh = present.filter((condition) => isNew(condition, rows.get(alertKey(condition)), input));
+  const repeated = present.filter((condition) => isToRepeat(condition, rows.get(alertKey(condition)), input));
   const gone = reported.filter((row) => isOpen(row) && !presentKeys.has(alertKey(row)));
   const isSilent = ({ alert, source }: SentAlert): boolean => {
     const [kind = ''] = alert.split(' ', 1);
@@ -130,7 +127,7 @@ export function planAlerts(input: AlertsInput): PlannedAlerts {
     const [first, last] = [Math.min(...pending.values()), Math.max(...pending.values())];
     return isOnce || now - last >= waits * settings.group_wait || now - first >= MAX_WAITS * settings.group_wait;
   };
-  const begins = seen(fresh.map(conditionKey));
+  const begins = seen(fresh.map(alertKey));
   const ends = seen(ended.map(alertKey));
   return {
     begun: isGathered(begins, 1) ? [...fresh, ...repeated] : repeated,
@@ -189,8 +186,8 @@ export function reportedRows(begun: readonly Condition[], { channel, reported, n
   return begun
     .toSorted((a, b) => a.since - b.since)
     .map((condition) => {
-      const { source, what } = condition;
-      const since = open.get(conditionKey(condition))?.since ?? condition.since;
-      return { channel, source, alert: alertName(condition), what, since, told_at: now, over_at: null };
+      const { source, alert, what } = condition;
+      const since = open.get(alertKey(condition))?.since ?? condition.since;
+      return { channel, source, alert, what, since, told_at: now, over_at: null };
     });
 }

@@ -1,4 +1,4 @@
-// The work of this process on one Postgres database: queued syncs, deliveries, control requests, and leadership.
+// The work of this process on one Postgres database: queued syncs, deliveries, and leadership.
 import PQueue from 'p-queue';
 import type { Logger } from 'pino';
 import { inboxAddress, openInbox } from '../../database/databases.ts';
@@ -6,9 +6,7 @@ import type { Inbox } from '../../database/inbox.ts';
 import type { Clock } from '../../model/clock.ts';
 import { messageOf, SyncError } from '../../model/errors.ts';
 import { SharedResources } from '../../model/shared-resources.ts';
-import { unlessAborted } from '../../model/waiting.ts';
 import { type App, openApp } from '../app.ts';
-import { type Control, type ControlEnd, controlRequestSchema, failed } from '../controls/control-request.ts';
 import { OWNED_LINGER_MS } from '../local-work.ts';
 import { createCountToLog } from '../rare-log.ts';
 import type { SourceSupervisor, WatchedSource } from '../source-supervisor.ts';
@@ -29,8 +27,6 @@ export interface ClusterOptions {
   secrets: string[];
   /** Syncs in parallel in each database. */
   atOnce?: number | undefined;
-  /** Carries out requests of other processes for sources that this one leads; absent in a process that leads none. */
-  control?: Control;
 }
 
 interface ClusterWorkOptions extends ClusterOptions {
@@ -50,8 +46,6 @@ const OPEN_LINGER_MS = 60_000;
 /** More idle sources than this are closed earlier: with hundreds of sources, each is used only briefly. */
 const MAX_IDLE = 16;
 const MAX_OPENING = 4;
-/** High, because a requested sync occupies a slot until it ends, and a pause must not wait for it. */
-const MAX_CONTROLS = 1_000;
 
 /** The work that this process does on the sources of one database, as soon as the queue can be opened. */
 export class ClusterWork {
@@ -77,7 +71,7 @@ export class ClusterWork {
   #wokenAt = Number.NEGATIVE_INFINITY;
 
   constructor(options: ClusterWorkOptions) {
-    const { address, clock, atOnce = MAX_PARALLEL_SCANS, control } = options;
+    const { address, clock, atOnce = MAX_PARALLEL_SCANS } = options;
     this.#options = options;
     this.#failed = errorLogger(options.log, clock);
     this.queue = new WorkQueue({ address, clock, failed: this.#failed });
@@ -90,15 +84,6 @@ export class ClusterWork {
     // `walk` is the stored, older word for a scan.
     this.queue.work('walk', atOnce, (item, signal) => this.#scan(item, signal));
     this.queue.work('drain', MAX_DRAINS, (item, signal) => this.#drain(item, signal));
-    if (control === undefined) return;
-    const isOther = (name: string): boolean => this.#supervisors.get(name)?.isLeader !== true;
-    const work = (item: ItemOf<'control'>, signal: AbortSignal) => this.#control(control, item, signal);
-    this.queue.work('control', MAX_CONTROLS, work, () => this.names.filter(isOther));
-  }
-
-  /** The sources that this process serves, by their names in the queue. */
-  get names(): string[] {
-    return [...this.#joined.keys()];
   }
 
   join(watched: WatchedSource): void {
@@ -135,11 +120,6 @@ export class ClusterWork {
   /** Lets a source be requested again after refusals. `now` also drops waits that the service requested, for all processes. */
   async retry(name: string, now: boolean): Promise<void> {
     await this.use(name, (app) => app.retry(now)).catch(() => undefined);
-    this.retryDeliveries(name);
-  }
-
-  /** Retries deferred deliveries that this process has not processed. */
-  retryDeliveries(name: string): void {
     this.#drains.get(name)?.retry();
   }
 
@@ -186,7 +166,7 @@ export class ClusterWork {
   async #open(name: string): Promise<OpenApp> {
     const { clock, secrets } = this.#options;
     const joined = this.#joined.get(name);
-    if (joined === undefined) throw unknownSource(name, this.names);
+    if (joined === undefined) throw unknownSource(name, [...this.#joined.keys()]);
     const { source, log, activity } = joined;
     await using opened = new AsyncDisposableStack();
     this.#stopping.signal.throwIfAborted();
@@ -225,24 +205,6 @@ export class ClusterWork {
       );
       return { is: 'done', result: null };
     });
-  }
-
-  /** Carries out a request of another process, if this process leads the source. The result has the report of its syncs. */
-  async #control(control: Control, item: ItemOf<'control'>, signal: AbortSignal): Promise<ItemEnd<ControlEnd>> {
-    if (!this.#joined.has(item.source)) return { is: 'unknown_source' };
-    const supervisor = this.#supervisors.get(item.source);
-    if (supervisor?.isLeader !== true) return { is: 'returned', afterMs: 0 };
-    try {
-      const request = controlRequestSchema.parse(item.request);
-      // The source may have another name in the settings of the process that asks.
-      const own = { ...request, source: supervisor.source.name };
-      const origin = { via: 'database', by: item.by } as const;
-      const { answer, report } = await unlessAborted(control(own, origin), signal);
-      return { is: 'done', result: { answer, report: report && (await unlessAborted(report, signal)) } };
-    } catch (error) {
-      if (signal.aborted) throw error;
-      return { is: 'done', result: { answer: failed(error), report: null } };
-    }
   }
 
   /**

@@ -87,10 +87,6 @@ function queuedWork(
     rateLimiter: () => shared.peek(name)?.rateLimiter.figures() ?? null,
     wake: () => shared.wake(name),
     retry: (now) => shared.retry(name, now),
-    pausesChanged: async () => {
-      shared.retryDeliveries(name);
-      await queue.put({ kind: 'drain', source: name });
-    },
     open: async (opened, stopping) => {
       const warehouse = await shared.opening.add(() => {
         stopping.throwIfAborted();

@@ -1,18 +1,17 @@
-// Requests to a running `serve` (sync, pause, resume, retry), their answers, and how both are written as JSON.
+// Requests to a running `serve` (sync, retry), their answers, and how both are written as JSON.
 import { z } from 'zod';
 import { messageOf, SyncError } from '../../model/errors.ts';
 import type { RunReport } from '../../sync/report.ts';
 
-const source = z.string().min(1).meta({ description: 'Name of a source of the config' });
-const resource = z.string().min(1).optional().meta({ description: 'One resource; all of the source if absent' });
-const now = z.literal(true).optional().meta({ description: 'Forget a wait that the service has stated' });
+const source = z.string().min(1);
+const resource = z.string().min(1);
+/** Forget a wait that the service has requested. */
+const now = z.literal(true).optional();
 
 /** A request to a running process, from the command line. */
 export const controlRequestSchema = z.discriminatedUnion('action', [
   z.strictObject({ action: z.literal('sync'), source, resource, mode: z.enum(['incremental', 'full']) }),
-  z.strictObject({ action: z.literal('pause'), source, resource }),
-  z.strictObject({ action: z.literal('resume'), source, resource }),
-  z.strictObject({ action: z.literal('retry'), source, resource, now }),
+  z.strictObject({ action: z.literal('retry'), source, resource: resource.optional(), now }),
 ]);
 
 export type ControlRequest = z.output<typeof controlRequestSchema>;
@@ -25,13 +24,6 @@ export const controlBodySchema = z.strictObject({
   /** The caller, for the audit log. */
   by: z.string().max(200).nullable(),
 });
-
-/** The caller, for the audit log. */
-export interface ControlOrigin {
-  via: 'command' | 'database';
-  /** The user and process of the command; null if that is not known. */
-  by: string | null;
-}
 
 /** The result of a request so far: syncs may still be in progress. */
 export interface ControlAnswer {
@@ -50,14 +42,11 @@ export interface ControlResult {
   report: Promise<RunReport> | null;
 }
 
-/** The same once its syncs have ended. */
-export interface ControlEnd {
-  answer: ControlAnswer;
-  report: RunReport | null;
-}
-
-/** Carries out a request. Never rejects: the answer says why one could not be carried out. */
-export type Control = (request: ControlRequest, origin: ControlOrigin) => Promise<ControlResult>;
+/**
+ * Carries out a request of `by`, the user and process of the command, which the log names. Never rejects: the answer says
+ * why one could not be carried out.
+ */
+export type Control = (request: ControlRequest, by: string | null) => Promise<ControlResult>;
 
 /** The answer of a request that is carried out. */
 export function done(message: string): ControlAnswer {
@@ -78,9 +67,4 @@ export function failed(error: unknown): ControlAnswer {
 /** The error of an answer that is not done. */
 export function toSyncError({ code = 'refused', message, hint }: ControlAnswer): SyncError {
   return new SyncError(code, message, { recovery: 'stop', ...(hint === null ? {} : { hint }) });
-}
-
-/** The caller for users: `ann (command)`. */
-export function originText({ via, by }: ControlOrigin): string {
-  return by === null ? via : `${by} (${via})`;
 }

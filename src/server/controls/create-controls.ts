@@ -1,31 +1,25 @@
-// Carries out control requests (sync, pause, resume, retry) in a running `serve`.
+// Carries out control requests (sync, retry) in a running `serve`.
 import type { Logger } from 'pino';
 import type { SourceSettings } from '../../config/settings.ts';
 import { openWarehouse } from '../../database/databases.ts';
 import { lastRun } from '../../database/state/runs.ts';
-import { type Pause, pauseResources, readPauses, resumeResources } from '../../database/state/server-state.ts';
+import { readPauses } from '../../database/state/server-state.ts';
 import type { Warehouse } from '../../database/warehouse.ts';
 import type { Clock } from '../../model/clock.ts';
 import { SyncError } from '../../model/errors.ts';
 import { sleepOrAbort } from '../../model/waiting.ts';
 import { countOf, formatAge } from '../../observe/figures.ts';
-import type { RunReport } from '../../sync/report.ts';
-import type { Scheduler } from '../schedule/scheduler.ts';
 import type { SourceSupervisor } from '../source-supervisor.ts';
 import {
   type Control,
   type ControlAnswer,
-  type ControlOrigin,
   type ControlRequest,
   type ControlResult,
   done,
   failed,
-  originText,
   refused,
 } from './control-request.ts';
 import { hurryDeliveries } from './replay-deliveries.ts';
-import { forwardToLeader } from './serve-connection.ts';
-import { syncTogether } from './sync-together.ts';
 
 interface ControlsOptions {
   /** The supervisor of a source; undefined if this process does not keep it. */
@@ -36,20 +30,20 @@ interface ControlsOptions {
 
 /** Carries out the requests of users. Each is one line of the log. */
 export function createControls(options: ControlsOptions): Control {
-  return async (request, origin) => {
-    const begun = await begin(options, request, origin).catch((error: unknown): ControlResult => {
+  return async (request, by) => {
+    const begun = await begin(options, request).catch((error: unknown): ControlResult => {
       return { answer: failed(error), report: null };
     });
     // No caller may wait for the report.
     begun.report?.catch(() => undefined);
     const { done: isDone, message, code } = begun.answer;
-    const line = { control: request, ...origin, done: isDone, code, answer: message };
+    const line = { control: request, by, done: isDone, code, answer: message };
     options.log[isDone ? 'info' : 'warn'](line, 'control');
     return begun;
   };
 }
 
-async function begin(options: ControlsOptions, request: ControlRequest, origin: ControlOrigin): Promise<ControlResult> {
+async function begin(options: ControlsOptions, request: ControlRequest): Promise<ControlResult> {
   const supervisor = options.supervisor(request.source);
   if (supervisor === undefined) {
     const hint = 'see the names in the config; after a change of it, restart serve';
@@ -57,20 +51,14 @@ async function begin(options: ControlsOptions, request: ControlRequest, origin: 
     return { answer: refused('unknown_source', message, hint), report: null };
   }
   const { source } = supervisor;
-  // Only the leader can do these. A request from the database was already passed on to the leader.
-  const { action, resource } = request;
-  const needsLeader = action === 'sync' || action === 'retry';
-  if (needsLeader && !supervisor.isLeader && origin.via !== 'database') {
-    const elsewhere = forwardToLeader(source.warehouse, options.clock);
-    if (elsewhere !== null) return elsewhere(request, origin);
-  }
+  const { resource } = request;
   const resources = chooseResources(source, resource);
   const warehouse = await openWarehouse(source.warehouse, options.clock);
   try {
     const what = resource === undefined ? source.name : `${source.name} ${resource}`;
     const parts: ControlParts = { supervisor, warehouse, clock: options.clock, resources, what };
-    if (request.action === 'sync') return await beginSync(parts, request.mode);
-    return { answer: await carryOut(parts, request, origin), report: null };
+    if (request.action === 'sync') return await beginSync(parts, request.resource, request.mode);
+    return { answer: await retry(parts, request.now === true), report: null };
   } finally {
     await warehouse.close();
   }
@@ -96,46 +84,22 @@ function chooseResources({ name, resources }: SourceSettings, resource: string |
   });
 }
 
-/** Throws what the warehouse throws. */
-async function carryOut(
-  parts: ControlParts,
-  request: Exclude<ControlRequest, { action: 'sync' }>,
-  origin: ControlOrigin,
-): Promise<ControlAnswer> {
-  const { supervisor, warehouse, clock, resources, what } = parts;
-  const { own } = warehouse;
-  switch (request.action) {
-    case 'pause':
-      await warehouse.apply(pauseResources(own, resources, { at: clock.now(), by: originText(origin) }));
-      await supervisor.pausesChanged();
-      return done(`${what}: paused; webhooks are stored, and processed when it is resumed`);
-    case 'resume': {
-      const pauses = await readPauses(own);
-      const paused = resources.filter((resource) => pauses.has(resource));
-      if (paused.length === 0) return done(`${what}: nothing of it was paused`);
-      await warehouse.apply(resumeResources(own, paused));
-      await supervisor.pausesChanged();
-      supervisor.work.wake();
-      return done(`${what}: resumed (${paused.join(', ')})`);
-    }
-    default:
-      return retry(parts, request.now === true);
-  }
-}
-
 /** The answer if one of the resources is paused, else null. */
-function refuseIfPaused({ supervisor, clock, resources }: ControlParts, pauses: ReadonlyMap<string, Pause>) {
+async function refuseIfPaused({ supervisor, warehouse, clock, resources }: ControlParts) {
   const { name } = supervisor.source;
-  const paused = resources.find((resource) => pauses.has(resource));
-  const pause = pauses.get(paused ?? '');
-  if (pause === undefined) return null;
-  const message = `${name} ${paused} was paused ${formatAge(pause.at, clock.now())} by ${pause.by}`;
-  return refused('paused', message, `content-sync resume --source ${name} ${paused}`);
+  const pauses = await readPauses(warehouse.own);
+  for (const resource of resources) {
+    const pause = pauses.get(resource);
+    if (pause === undefined) continue;
+    const message = `${name} ${resource} was paused ${formatAge(pause.at, clock.now())} by ${pause.by}`;
+    return refused('paused', message, `content-sync resume --source ${name} ${resource}`);
+  }
+  return null;
 }
 
 async function retry(parts: ControlParts, now: boolean): Promise<ControlAnswer> {
   const { supervisor, warehouse, clock, resources, what } = parts;
-  const refusal = refuseIfPaused(parts, await readPauses(warehouse.own));
+  const refusal = await refuseIfPaused(parts);
   if (refusal !== null) return refusal;
   const failed: string[] = [];
   for (const resource of resources) {
@@ -143,14 +107,14 @@ async function retry(parts: ControlParts, now: boolean): Promise<ControlAnswer> 
     // Another process may have failed too, or an earlier one.
     const status = (await lastRun(warehouse.own, resource))?.status;
     const hasFailed = (schedule?.failures ?? 0) > 0 || status === 'failed' || (now && status === 'deferred');
-    if (hasFailed && schedule?.running === null) failed.push(resource);
+    if (hasFailed && (schedule?.running ?? null) === null) failed.push(resource);
   }
   const { warehouse: address, webhook } = supervisor.source;
   const hurried = webhook === null ? 0 : await hurryDeliveries(address, clock, resources);
   await supervisor.retry(resources, now);
   supervisor.work.wake();
   // The results are in the runs, as for every scheduled sync.
-  for (const resource of failed) void supervisor.scheduler?.scanNow(resource, 'sync').catch(() => undefined);
+  for (const resource of failed) void supervisor.scanNow?.(resource, 'sync').catch(() => undefined);
   const retried = [...failed, ...(hurried === 0 ? [] : [countOf(hurried, 'webhook delivery', 'webhook deliveries')])];
   if (retried.length === 0) return done(`${what}: nothing had failed; whatever is due begins now`);
   return done(`${what}: tried again now: ${retried.join(', ')}`);
@@ -160,34 +124,27 @@ async function retry(parts: ControlParts, now: boolean): Promise<ControlAnswer> 
 const OPENING_TIMEOUT_MS = 15_000;
 const CHECK_INTERVAL_MS = 100;
 
-/** Begins syncs of resources, whatever is due. Throws what the warehouse throws. */
-async function beginSync(parts: ControlParts, mode: 'incremental' | 'full'): Promise<ControlResult> {
-  const { supervisor, warehouse, clock, what } = parts;
-  const pauses = await readPauses(warehouse.own);
-  const resources = parts.resources.filter((resource) => !pauses.has(resource));
-  const refusal = refuseIfPaused(parts, pauses);
-  if (refusal !== null && resources.length === 0) return { answer: refusal, report: null };
-  const scheduler = await whenOpen(supervisor, clock);
-  if (scheduler === null) {
+/** Begins a sync of a resource, whatever is due. Throws what the warehouse throws. */
+async function beginSync(parts: ControlParts, resource: string, mode: 'incremental' | 'full'): Promise<ControlResult> {
+  const { supervisor, clock, what } = parts;
+  const refusal = await refuseIfPaused(parts);
+  if (refusal !== null) return { answer: refusal, report: null };
+  const scanNow = await whenOpen(supervisor, clock);
+  if (scanNow === null) {
     const hint = 'see /status.json or the log for why, and ask again';
     return { answer: refused('warehouse_opening', `${what}: the source is not open yet`, hint), report: null };
   }
   const command = mode === 'full' ? 'backfill' : 'sync';
-  const running = resources.flatMap((resource) => supervisor.schedule(resource)?.running ?? []);
-  const mustWait = running.some((each) => command === 'sync' || each.command !== 'backfill');
-  const syncs = resources.length === 1 ? `a scan (${mode})` : `scans (${mode}) of ${resources.join(', ')}`;
-  const joined = running.length > 0 ? '; the full scan in progress is that one' : ' now';
-  const answer = done(`${what}: ${syncs}${mustWait ? ' as soon as the scan in progress has ended' : joined}`);
-  const scan = (resource: string): Promise<RunReport> => {
-    const inProgress = supervisor.schedule(resource)?.running;
-    const isSame = command === 'backfill' && inProgress?.command === 'backfill';
-    return isSame ? inProgress.report : scheduler.scanNow(resource, command);
-  };
-  return { answer, report: syncTogether(supervisor.source, resources, scan) };
+  const inProgress = supervisor.schedule(resource)?.running ?? null;
+  if (command === 'backfill' && inProgress?.command === 'backfill') {
+    return { answer: done(`${what}: the full scan in progress is that one`), report: inProgress.report };
+  }
+  const start = inProgress === null ? 'now' : 'as soon as the scan in progress has ended';
+  return { answer: done(`${what}: a scan (${mode}) ${start}`), report: scanNow(resource, command) };
 }
 
-async function whenOpen(supervisor: SourceSupervisor, clock: Clock): Promise<Scheduler | null> {
+async function whenOpen(supervisor: SourceSupervisor, clock: Clock): Promise<SourceSupervisor['scanNow']> {
   const until = clock.monotonic() + OPENING_TIMEOUT_MS;
-  while (supervisor.scheduler === null && clock.monotonic() < until) await sleepOrAbort(clock, CHECK_INTERVAL_MS);
-  return supervisor.scheduler;
+  while (supervisor.scanNow === null && clock.monotonic() < until) await sleepOrAbort(clock, CHECK_INTERVAL_MS);
+  return supervisor.scanNow;
 }

@@ -1,25 +1,16 @@
-// Sends control requests to a running `serve`: through its local socket, or through the queue in a shared database.
-import { randomUUID } from 'node:crypto';
+// Sends control requests to a running `serve` on this machine, through its socket.
 import { lstatSync, statSync } from 'node:fs';
 import { connect } from 'node:net';
 import { dirname } from 'node:path';
 import { Client, errors } from 'undici';
 import { z } from 'zod';
-import type { SharedDatabase, SharedStatements } from '../../database/database.ts';
-import { sharedDatabase } from '../../database/databases.ts';
-import type { Clock } from '../../model/clock.ts';
 import { SyncError } from '../../model/errors.ts';
-import { waitAtMost } from '../../model/waiting.ts';
 import type { RunReport } from '../../sync/report.ts';
-import { BOSS_SCHEMA, insertItem } from '../work-items/work-items.ts';
 import {
-  type Control,
   type ControlAnswer,
   type controlBodySchema,
   type ControlRequest,
   type ControlResult,
-  done,
-  originText,
   toSyncError,
 } from './control-request.ts';
 
@@ -45,8 +36,6 @@ const reportShape = z.object({
   status: z.string(),
   resources: z.array(z.object({ resource: z.string(), status: z.string() })),
 });
-/** What a leader leaves in the queue. */
-const controlEnd = z.object({ answer: answerSchema, report: reportSchema.nullable() });
 const endSchema = z.union([z.object({ report: reportSchema }), z.object({ failed: answerSchema })]);
 
 /** Connects to the control socket at this path; null if no process listens. Throws `SyncError` if it is another user's. */
@@ -66,6 +55,9 @@ function isTrusted(path: string, owner: number): boolean {
   const folder = statSync(dirname(path));
   return user === 0 && folder.uid === owner && (folder.mode & 0o022) === 0;
 }
+
+/** The path on the socket to which commands send their requests, in JSON. */
+export const CONTROL_PATH = '/control';
 
 const CONNECT_TIMEOUT_MS = 2_000;
 
@@ -93,7 +85,7 @@ async function sendToSocket(
   const lines = await read(async () => {
     const headers = { 'content-type': 'application/json' };
     const body = JSON.stringify(sent);
-    const response = await client.request({ method: 'POST', path: '/control', headers, body, signal });
+    const response = await client.request({ method: 'POST', path: CONTROL_PATH, headers, body, signal });
     return linesOf(response.body.setEncoding('utf8'));
   });
   const answer: ControlAnswer = await read(async () => answerSchema.parse((await lines.next()).value));
@@ -128,98 +120,6 @@ function serveVersion(): SyncError {
   return new SyncError('serve_version', 'the running serve answers in another way than this version of content-sync', {
     recovery: 'stop',
     hint: 'use the same version for both: restart the serve after an upgrade',
-  });
-}
-
-interface LeaderAddress {
-  warehouse: string;
-  clock: Clock;
-  by: string | null;
-}
-
-const POLL_MS = 500;
-/** A leader takes requests every second; if it ends, another process leads by then. */
-const LEADER_TIMEOUT_MS = 20_000;
-/** A request that cannot be carried out is refused by then. */
-const REFUSAL_MS = 1_500;
-
-const STATE = `SELECT state::text AS state, output::text AS output FROM ${BOSS_SCHEMA}.job WHERE id = $1::uuid`;
-const WITHDRAW = `DELETE FROM ${BOSS_SCHEMA}.job WHERE id = $1::uuid AND state < 'active'`;
-
-/**
- * The process that leads a source, on any machine, reached through the queue in the database that they share; null if
- * no process does, or if one process does all the work. Throws what the database throws.
- */
-export async function findLeader(address: LeaderAddress): Promise<ServeConnection | null> {
-  const shared = sharedDatabase(address.warehouse);
-  if (shared === null) return null;
-  const coordination = await shared.openCoordination(address.clock);
-  const isLed = await coordination.isLed(shared.namespace).finally(() => coordination.close());
-  return isLed ? { send: (request, signal) => sendToLeader(shared, address, request, signal) } : null;
-}
-
-/** Passes a request on to the process that leads the source; null for a source that no other process can lead. */
-export function forwardToLeader(warehouse: string, clock: Clock): Control | null {
-  const shared = sharedDatabase(warehouse);
-  if (shared === null) return null;
-  return (request, origin) => sendToLeader(shared, { warehouse, clock, by: originText(origin) }, request);
-}
-
-async function sendToLeader(
-  shared: SharedDatabase,
-  { clock, by }: LeaderAddress,
-  request: ControlRequest,
-  signal?: AbortSignal,
-): Promise<ControlResult> {
-  const id = randomUUID();
-  const statements = shared.connect(clock);
-  await using opened = new AsyncDisposableStack();
-  opened.defer(() => statements.close());
-  const source = shared.namespace;
-  const isQueued = await insertItem({ kind: 'control', source, id, request, by }, statements.execute, id);
-  // After a lost response the statement runs twice, and finds its item. Else an older version has made no such queue.
-  if (!isQueued && (await statements.execute(STATE, [id])).rows.length === 0) throw serveVersion();
-  const ended = pollEnd(statements, id, clock, signal);
-  const early = request.action === 'sync' ? await waitAtMost(clock, REFUSAL_MS, ended) : { value: await ended };
-  if (early !== null)
-    return { answer: early.value.answer, report: early.value.report && Promise.resolve(early.value.report) };
-  const following = opened.move();
-  const report = ended.then((end) => {
-    if (end.report === null) throw toSyncError(end.answer);
-    return end.report;
-  });
-  return { answer: done('requested'), report: report.finally(() => following.disposeAsync()) };
-}
-
-/** Polls the queue until a leader has carried out the request. If it throws, a request that no leader has taken is withdrawn. */
-async function pollEnd(
-  statements: SharedStatements,
-  id: string,
-  clock: Clock,
-  signal?: AbortSignal,
-): Promise<z.output<typeof controlEnd>> {
-  let wasTaken = false;
-  try {
-    for (let takenAt = clock.monotonic(); clock.monotonic() - takenAt < LEADER_TIMEOUT_MS;) {
-      await clock.sleep(POLL_MS, signal);
-      const { rows } = await statements.execute<{ state: string; output: string | null }>(STATE, [id]);
-      const [row] = rows;
-      if (row === undefined) throw serveGone();
-      if (row.state === 'active') [wasTaken, takenAt] = [true, clock.monotonic()];
-      if (row.state === 'completed')
-        return z.object({ result: controlEnd }).parse(JSON.parse(row.output ?? 'null')).result;
-    }
-    throw wasTaken ? serveGone() : serveSilent();
-  } catch (error) {
-    await statements.run(WITHDRAW, [id], 0).catch(() => undefined);
-    throw error;
-  }
-}
-
-function serveSilent(): SyncError {
-  return new SyncError('serve_silent', 'no process that leads the source has taken the request', {
-    recovery: 'retry',
-    hint: 'see whether `serve` runs, and whether it is of the same version; then run the same command again',
   });
 }
 

@@ -1,18 +1,17 @@
 // Opens the Unix socket through which commands on this machine reach a running `serve`.
 import { chmodSync, lstatSync, mkdirSync, unlinkSync } from 'node:fs';
-import { createServer, type IncomingMessage, type Server } from 'node:http';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { dirname } from 'node:path';
 import { isMainThread } from 'node:worker_threads';
 import type { Logger } from 'pino';
 import { messageOf } from '../../model/errors.ts';
-import { connectionError } from '../controls/serve-connection.ts';
-import type { Pages } from './pages.ts';
-import { sendResponse, toRequest } from '../receiver/requests.ts';
+import { type Control, controlBodySchema, failed, refused } from '../controls/control-request.ts';
+import { connectionError, CONTROL_PATH } from '../controls/serve-connection.ts';
 import { closeServer } from '../receiver/server.ts';
 
 export interface ControlSocketOptions {
   path: string;
-  pages: Pages;
+  control: Control;
   log: Logger;
 }
 
@@ -23,13 +22,12 @@ const MAX_CLIENTS = 256;
 const CLOSE_TIMEOUT_MS = 2_000;
 
 /**
- * Serves the pages on a socket through which commands on this machine control this process; the mode of the file admits
- * only its own user. Replaces the socket of a process that was killed. If another process listens there, or the socket
+ * Takes requests of commands on this machine from a socket; the mode of the file admits only its own user. Replaces the socket of a process that was killed. If another process listens there, or the socket
  * cannot be created, logs that and returns null.
  */
 export async function openControlSocket({
   path,
-  pages,
+  control,
   log,
 }: ControlSocketOptions): Promise<{ close(): Promise<void> } | null> {
   const limits = {
@@ -37,13 +35,10 @@ export async function openControlSocket({
     requestTimeout: REQUEST_TIMEOUT_MS,
     connectionsCheckingInterval: 1_000,
   };
-  const server = createServer(limits, async (request, response) => {
-    try {
-      await sendResponse(await pages(toRequest(request), { readCommand: () => readBody(request) }), response);
-    } catch {
-      // The client has disconnected; what it requested continues.
-      response.destroy();
-    }
+  const server = createServer(limits, (request, response) => {
+    // The client may disconnect; what it requested continues.
+    response.on('error', () => undefined);
+    answerCommand(control, request, response).catch(() => response.destroy());
   });
   server.maxConnections = MAX_CLIENTS;
   try {
@@ -57,15 +52,42 @@ export async function openControlSocket({
   return { close: () => closeServer(server, CLOSE_TIMEOUT_MS) };
 }
 
-/** Returns null if the body is too long. */
-async function readBody(request: IncomingMessage): Promise<string | null> {
+/** The response is a line with the answer, and one more when the syncs that the command has started have ended. */
+async function answerCommand(control: Control, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  if (request.method !== 'POST' || request.url !== CONTROL_PATH) return void response.writeHead(404).end();
+  const { data, error } = controlBodySchema.safeParse(await readJson(request));
+  if (data === undefined) {
+    const faults = error.issues.map(({ path, message }) => `${path.join('.') || 'the body'}: ${message}`);
+    const hint = 'use the commands of the same version of content-sync as the running serve';
+    const answer = refused('serve_version', `not understood: ${faults.join('; ').slice(0, 500)}`, hint);
+    return void response.writeHead(400).end(toLine(answer));
+  }
+  const { answer, report } = await control(data.request, data.by);
+  response.writeHead(answer.done ? 200 : 409, { 'content-type': 'application/x-ndjson' }).write(toLine(answer));
+  const end = await report?.then(
+    (ended) => ({ report: ended }),
+    (reason: unknown) => ({ failed: failed(reason) }),
+  );
+  response.end(end && toLine(end));
+}
+
+function toLine(value: object): string {
+  return `${JSON.stringify(value)}\n`;
+}
+
+/** Undefined if the body is too long, or is not JSON. */
+async function readJson(request: IncomingMessage): Promise<unknown> {
   const chunks: Buffer[] = [];
   let bytes = 0;
   for await (const chunk of request) {
     bytes += chunk.length;
     if (bytes <= MAX_REQUEST_BYTES) chunks.push(chunk);
   }
-  return bytes > MAX_REQUEST_BYTES ? null : Buffer.concat(chunks).toString();
+  try {
+    return bytes > MAX_REQUEST_BYTES ? undefined : JSON.parse(Buffer.concat(chunks).toString());
+  } catch {
+    return undefined;
+  }
 }
 
 /** Throws if another process listens on the path, or it is another kind of file. */

@@ -9,11 +9,14 @@ import type { EventTarget } from './read-delivery.ts';
 export interface DeliveryProgress {
   readonly seq: number;
   readonly attempts: number;
+  /** `events` of its row when it was read. */
+  readonly readEvents: number;
+  /** What its first target is about. */
+  readonly kind: string | null;
+  readonly resource: string | null;
+  readonly record_id: string | null;
   /** Epoch milliseconds. */
   readonly receivedAt: number;
-  /** `events` of its row when it was read. */
-  readonly events: number;
-  readonly found: Pick<DeliveryUpdate, 'kind' | 'resource' | 'record_id'>;
   /** Number of targets that are not finished. */
   remaining: number;
   /** The last error, or one that passes by itself if there was any: then the delivery must not die. */
@@ -93,10 +96,10 @@ export function startDelivery(
   kind: string | null,
 ): DeliveryProgress {
   const [first] = targets;
-  const { seq, attempts, events, received_at } = row;
-  const found = { kind: first?.kind ?? kind, resource: first?.resource ?? null, record_id: first?.key ?? null };
-  const counts = { seq, attempts, events, receivedAt: timestampMs(received_at), remaining: targets.length };
-  return { ...counts, found, failure: null, isForgotten: false, remark: null };
+  const { seq, attempts, events: readEvents } = row;
+  const about = { kind: first?.kind ?? kind, resource: first?.resource ?? null, record_id: first?.key ?? null };
+  const counts = { seq, attempts, readEvents, receivedAt: timestampMs(row.received_at), remaining: targets.length };
+  return { ...counts, ...about, failure: null, isForgotten: false, remark: null };
 }
 
 interface RetryLimits {
@@ -131,6 +134,6 @@ export function finalState(
   return delivery.isForgotten ? { ...row, reason: FORGOTTEN, record_id: null, erases: true } : row;
 }
 
-function rowOf({ seq, attempts, events, found }: DeliveryProgress) {
-  return { seq, attempts, ...found, readEvents: events };
+function rowOf({ seq, attempts, readEvents, kind, resource, record_id }: DeliveryProgress) {
+  return { seq, attempts, readEvents, kind, resource, record_id };
 }

@@ -1,5 +1,5 @@
 // Reads a stored delivery by the rules of the profile: which records of which resources it is about.
-import type { EventField, FieldCondition } from '../../config/profile/basic-fields.ts';
+import type { EventField, FieldCondition } from '../../config/profile/delivery-fields.ts';
 import type { ResourceProfile } from '../../config/profile/profile.ts';
 import type { WebhookProfile, WebhookRule } from '../../config/profile/signature-scheme.ts';
 import { decodeText } from '../../http/outcome/read-answer.ts';

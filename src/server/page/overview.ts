@@ -19,7 +19,7 @@ export function renderStatusPage(snapshot: StatusSnapshot, nonce: string): strin
   const title = `${found.length === 0 ? '' : `(${found.length}) `}content-sync`;
   const count = snapshot.sources.length + snapshot.refused.length;
   const isFew = count <= MAX_FULL_SOURCES;
-  const frame = { title, tone: headline.tone, path: '', trail: [], snapshot };
+  const frame = { title, tone: headline.tone, source: null, snapshot };
   const content = markup`${summary(headline)}
 ${findingList(found, count, isFew)}
 ${isFew ? fewSources(snapshot) : sourceTable(snapshot, found)}`;

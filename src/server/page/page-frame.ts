@@ -1,58 +1,32 @@
-// What all pages share: addresses, header, footer, stylesheet and script.
+// What all pages share: header, footer, stylesheet and script.
 import { raw } from 'hono/html';
-import { SOURCE_NAME } from '../../config/settings.ts';
 import type { StatusSnapshot } from '../status/snapshot.ts';
 import { markup, type Markup, type PageTone, tabIcon, timeAs } from './markup.ts';
 import { REFRESH_SCRIPT, RELOAD_SECONDS } from './script.ts';
 import { STYLESHEET } from './stylesheet.ts';
 
-export type PagePath =
-  | { page: 'overview' }
-  | { page: 'source'; source: string }
-  | { page: 'resource'; source: string; resource: string };
-
-const RESOURCE_NAME = /^[a-z][a-z0-9_]{0,40}$/;
-
-/**
- * Parses a path without its query: `/`, `/sources/<name>`, `/sources/<name>/<resource>`. Null for everything else, also for escapes: names contain no characters that need one.
- */
-export function parsePagePath(path: string): PagePath | null {
-  if (path === '/') return { page: 'overview' };
-  const [empty, sources, source = '', resource, ...more] = path.split('/');
-  if (empty !== '' || sources !== 'sources' || more.length > 0 || !SOURCE_NAME.test(source)) return null;
-  if (resource === undefined) return { page: 'source', source };
-  return RESOURCE_NAME.test(resource) ? { page: 'resource', source, resource } : null;
-}
-
 /** What the sections of a page need. */
 export interface SectionView {
   /** Epoch milliseconds. */
   now: number;
-  /** Relative path to the overview. */
-  root: string;
+  /** Path to the overview: relative, because a proxy may serve the pages under another path. */
+  root: '' | '../';
   /** The time that the figures of traffic cover. */
   period: 'last hour' | 'since start';
 }
 
 const HOUR_MS = 3_600_000;
 
-export function sectionView({ at, started_at }: StatusSnapshot, path: string): SectionView {
+export function sectionView({ at, started_at }: StatusSnapshot, root: SectionView['root']): SectionView {
   const period = at - started_at < HOUR_MS ? 'since start' : 'last hour';
-  return { now: at, root: rootOf(path), period };
-}
-
-/** All addresses are relative, because a proxy may serve the page under a path. */
-function rootOf(path: string): string {
-  return '../'.repeat(path.split('/').length - 1);
+  return { now: at, root, period };
 }
 
 interface Frame {
   title: string;
   tone: PageTone;
-  /** Path relative to the overview, such as `sources/blog`; '' for the overview. */
-  path: string;
-  /** Names of the breadcrumbs after the overview. */
-  trail: readonly string[];
+  /** Null for the overview. */
+  source: string | null;
   snapshot: StatusSnapshot;
 }
 
@@ -61,14 +35,10 @@ interface Frame {
  * its Content-Security-Policy.
  */
 export function renderInFrame(frame: Frame, nonce: string, content: Markup): string {
-  const { title, tone, path, trail, snapshot } = frame;
+  const { title, tone, source, snapshot } = frame;
   const { at, started_at, stopping, version } = snapshot;
-  const [tab, root, iso] = [tabIcon(tone), rootOf(path), new Date(at).toISOString()];
-  const name = path === '' ? markup`content-sync` : markup`<a href="${root}">content-sync</a>`;
-  const steps = trail.map((step, index) => {
-    const isHere = index === trail.length - 1;
-    return markup`<span class="step">${isHere ? step : markup`<a href="${root}sources/${encodeURIComponent(step)}">${step}</a>`}</span>`;
-  });
+  const [tab, root, iso] = [tabIcon(tone), source === null ? '' : '../', new Date(at).toISOString()];
+  const name = source === null ? 'content-sync' : markup`<a href="../">content-sync</a>`;
   const asOf = markup`<time id="as-of" datetime="${iso}" data-as="zoned">${iso.slice(0, 19).replace('T', ' ')} UTC</time>`;
   const page = markup`<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><noscript><meta http-equiv="refresh" content="${RELOAD_SECONDS}"></noscript><title>${title}</title>
@@ -76,7 +46,7 @@ export function renderInFrame(frame: Frame, nonce: string, content: Markup): str
 <meta name="color-scheme" content="light dark"><meta name="robots" content="noindex">
 <link rel="icon" href="${tab}"><style nonce="${nonce}">${raw(STYLESHEET)}</style></head>
 <body><p id="lost" role="alert" hidden></p>
-<main data-title="${title}" data-icon="${tab}"><header><h1>${name}${steps}</h1>${stopping && markup`<b class="stopping">stopping</b>`}
+<main data-title="${title}" data-icon="${tab}"><header><h1>${name}${source !== null && markup`<span class="step">${source}</span>`}</h1>${stopping && markup`<b class="stopping">stopping</b>`}
 <p>as of ${asOf}</p></header>
 ${content}
 <footer><p>content-sync ${version} · running for ${timeAs('for', started_at, at)} · <span id="zone">all times UTC</span></p>

@@ -35,13 +35,12 @@ const COLUMNS: readonly TableColumn[] = [
 ];
 
 /** The state of each resource of a source, one row each. */
-export function resourceTable({ source, resources }: SourceStatus, { now, root }: SectionView): Markup {
-  const base = `${root}sources/${encodeURIComponent(source)}`;
+export function resourceTable({ source, resources }: SourceStatus, { now }: SectionView): Markup {
   const rows = resources.map((status) => {
     const { resource, rows: counted, rejects } = status;
     const rejected = rejects.reduce((sum, reject) => sum + reject.count, 0);
     return [
-      root === '../../' ? resource : markup`<a href="${base}/${encodeURIComponent(resource)}">${resource}</a>`,
+      resource,
       freshness(status, now),
       activity(status, now),
       nextRun(status, now),

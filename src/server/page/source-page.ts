@@ -1,8 +1,8 @@
-// The pages of one source, one resource, one run, and of a source whose settings cannot be used.
+// The page of one source, and of a source whose settings cannot be used.
 import { formatColumnChange } from '../../model/table.ts';
 import { countText, formatBytes, NONE } from '../../observe/figures.ts';
 import { attentionOf, headlineOf } from '../status/attention.ts';
-import type { FilesStatus, ResourceStatus, SourceStatus, StatusSnapshot, WebhookStatus } from '../status/snapshot.ts';
+import type { FilesStatus, SourceStatus, StatusSnapshot, WebhookStatus } from '../status/snapshot.ts';
 import type { DeliveryDetails, RejectDetails, SourceDetails } from '../status/source-details.ts';
 import {
   countCell,
@@ -16,53 +16,42 @@ import {
   timeAs,
 } from './markup.ts';
 import { panel, renderInFrame, sectionView, type SectionView } from './page-frame.ts';
-import { resourceTable, runsTable } from './resources.ts';
+import { runsTable } from './resources.ts';
 import { attentionList, refusedSection, renderSection, summary } from './source-section.ts';
 
-/** Renders the page of a source, or of one of its resources. */
+/** Renders the page of one source. */
 export function renderSourcePage(
   snapshot: StatusSnapshot,
   source: SourceStatus,
-  resource: ResourceStatus | null,
   details: SourceDetails,
   nonce: string,
 ): string {
-  const trail = [source.source, ...(resource === null ? [] : [resource.resource])];
-  const shown = resource === null ? source : { ...source, resources: [resource] };
-  const only = { ...snapshot, sources: [shown], refused: [] };
-  const path = ['sources', ...trail].map(encodeURIComponent).join('/');
-  const view = sectionView(snapshot, path);
-  const content = markup`${attentionOn(only, view, resource === null)}
-${resource === null ? renderSection(source, view, null) : resourceSection(shown, resource, view)}
-${detailPanels(shown, details, view)}`;
-  return renderInFrame(frameOf(only, path, trail), nonce, content);
-}
-
-function resourceSection(shown: SourceStatus, status: ResourceStatus, view: SectionView): Markup {
-  const name = shown.source;
-  return markup`<section class="source" id="${name}" aria-labelledby="${name}-title"><div class="title"><h2 id="${name}-title">${status.resource}</h2></div>
-${resourceTable(shown, view)}</section>`;
+  const only = { ...snapshot, sources: [source], refused: [] };
+  const view = sectionView(snapshot, '../');
+  const content = markup`${renderSection(source, view, null)}
+${detailPanels(source, details, view)}`;
+  return renderPage(only, source.source, nonce, content);
 }
 
 /** Renders the page of a source whose settings cannot be used. */
 export function renderRefusedPage(snapshot: StatusSnapshot, name: string, nonce: string): string {
   const only = { ...snapshot, sources: [], refused: snapshot.refused.filter(({ source }) => source === name) };
-  const content = markup`${summary(headlineOf(only, attentionOf(only)))}${only.refused.map(refusedSection)}`;
-  return renderInFrame(frameOf(only, `sources/${encodeURIComponent(name)}`, [name]), nonce, content);
+  return renderPage(only, name, nonce, markup`${only.refused.map(refusedSection)}`);
 }
 
-function frameOf(only: StatusSnapshot, path: string, trail: readonly string[]) {
+/** The state of the source and what needs attention of it, and then the content. */
+function renderPage(only: StatusSnapshot, source: string, nonce: string, content: Markup): string {
   const found = attentionOf(only);
-  const count = found.length === 0 ? '' : `(${found.length}) `;
-  const { tone } = headlineOf(only, found);
-  return { title: `${count}${trail.join(' / ')} · content-sync`, tone, path, trail, snapshot: only };
-}
-
-/** The state and what needs attention, of the source or resource in `only`. */
-function attentionOn(only: StatusSnapshot, { root }: SectionView, isWhole: boolean): Markup {
-  const all = attentionOf(only);
-  const found = isWhole ? all : all.filter(({ resource }) => resource !== null);
-  return markup`${summary(headlineOf(only, found))}${found.length === 0 ? null : attentionList(found, root, false, null)}`;
+  const headline = headlineOf(only, found);
+  const title = `${found.length === 0 ? '' : `(${found.length}) `}${source} · content-sync`;
+  const frame = { title, tone: headline.tone, source, snapshot: only };
+  const list = found.length === 0 ? null : attentionList(found, '../', false, null);
+  return renderInFrame(
+    frame,
+    nonce,
+    markup`${summary(headline)}${list}
+${content}`,
+  );
 }
 
 function detailPanels(source: SourceStatus, details: SourceDetails, view: SectionView): (Markup | null)[] {

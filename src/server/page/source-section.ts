@@ -83,8 +83,7 @@ function nameOf({ source, resource }: Attention, root: string, isNamed: boolean)
   // A channel such as `alerts.ops` has no page.
   if (source.includes('.')) return markup`<b>${source}</b>`;
   const name = resource === null ? source : isNamed ? `${source} · ${resource}` : resource;
-  const path = resource === null ? '' : `/${encodeURIComponent(resource)}`;
-  return markup`<a href="${root}sources/${encodeURIComponent(source)}${path}">${name}</a>`;
+  return markup`<a href="${root}sources/${encodeURIComponent(source)}">${name}</a>`;
 }
 
 function factLine({ base_url, warehouse }: SourceStatus, now: number): Markup {

@@ -27,7 +27,7 @@ export function requestHandler(context: ReceiverContext): (request: IncomingMess
   const page = boundedPages(context);
 
   async function answerPage(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const made = await page(toRequest(request), {});
+    const made = await page(toRequest(request));
     response.setTimeout(limits.idleMs, () => response.destroy());
     await sendResponse(made, response);
   }
@@ -67,11 +67,11 @@ const RETRY_SOON = { 'retry-after': '2' };
 /** Answers 503 if too many pages are in progress, or if one takes too long. */
 function boundedPages({ clock, pages, limits }: ReceiverContext): Pages {
   let inProgress = 0;
-  return async (request, bindings) => {
+  return async (request) => {
     if (inProgress >= limits.pages) return textResponse(503, 'Too many pages are being made.', RETRY_SOON);
     inProgress += 1;
     try {
-      const making = pages(request, bindings);
+      const making = pages(request);
       const made = await waitAtMost(clock, limits.pageMs, making);
       if (made !== null) return made.value;
       making.then(({ body }) => body?.cancel()).catch(() => undefined);
@@ -83,7 +83,7 @@ function boundedPages({ clock, pages, limits }: ReceiverContext): Pages {
 }
 
 /** Converts a request without its body. */
-export function toRequest({ url = '/', method = 'GET', headers }: IncomingMessage): Request {
+function toRequest({ url = '/', method = 'GET', headers }: IncomingMessage): Request {
   const sent = Object.entries(headers).flatMap(([name, value]): [string, string][] =>
     value === undefined ? [] : [[name, String(value)]],
   );
@@ -94,7 +94,7 @@ export function toRequest({ url = '/', method = 'GET', headers }: IncomingMessag
  * Sends a body no faster than its client reads. A body that fails ends its connection, so that no client takes a part
  * for the whole. Never rejects.
  */
-export async function sendResponse({ status, headers, body }: Response, response: ServerResponse): Promise<void> {
+async function sendResponse({ status, headers, body }: Response, response: ServerResponse): Promise<void> {
   response.writeHead(status, Object.fromEntries(headers));
   if (body === null) response.end();
   else await pipeline(body, response).catch(() => undefined);

@@ -37,6 +37,8 @@ export interface ScheduleState {
 const MIN_PAUSE_MS = 1_000;
 /** The clock may be set, and another process may change the stored state. */
 const MAX_PAUSE_MS = 60_000;
+/** How soon a paused resource continues after it was resumed. */
+const PAUSED_CHECK_MS = 2_000;
 /** After a run that was deferred or interrupted; its checkpoint says when it may resume. */
 const DEFERRED_PAUSE_MS = 60_000;
 
@@ -121,9 +123,12 @@ export class ResourceSchedule {
     const { resource, times, clock, checkpoints, isPaused } = this.#parts;
     try {
       const wasPaused = this.#isPaused;
+      const before = this.#stored?.last_success_at;
       this.#stored = await checkpoints(resource);
       this.#isPaused = await isPaused(resource);
-      if (wasPaused && !this.#isPaused) this.#forgetFailures();
+      // Another process may have synced it.
+      const isRecovered = this.#failures > 0 && this.#stored?.last_success_at !== before;
+      if (isRecovered || (wasPaused && !this.#isPaused)) this.#forgetFailures();
       this.#due = computeDue({ times, stored: this.#stored, now: clock.now(), watchedSince: this.#watchedSince });
     } catch (error) {
       this.#countThrown(error);
@@ -190,7 +195,7 @@ export class ResourceSchedule {
   #pauseMs(): number {
     const { clock } = this.#parts;
     const { nextAt } = this.#due;
-    if (this.#isPaused) return MAX_PAUSE_MS;
+    if (this.#isPaused) return PAUSED_CHECK_MS;
     const waitMs = Math.max((nextAt ?? Infinity) - clock.now(), this.#notBefore - clock.monotonic(), 1);
     return Math.min(waitMs, MAX_PAUSE_MS);
   }

@@ -50,11 +50,6 @@ export class Scheduler {
     for (const resource of resources) this.#schedules.get(resource)?.retry();
   }
 
-  /** Makes every schedule look again at what is due and paused. */
-  wake(): void {
-    for (const each of this.#schedules.values()) each.wake();
-  }
-
   states(): ScheduleState[] {
     return Array.from(this.#schedules.values(), (each) => each.state());
   }

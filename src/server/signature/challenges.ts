@@ -1,6 +1,6 @@
 // Answers the requests by which a sender tests the address of a webhook.
 import { createHmac } from 'node:crypto';
-import { challengeSchema, type EchoChallenge } from '../../config/profile/basic-fields.ts';
+import { challengeSchema, type EchoChallenge } from '../../config/profile/delivery-fields.ts';
 import type { SignatureScheme } from '../../config/profile/signature-scheme.ts';
 import type { WebhookSecret } from '../../config/profile/signature-secret.ts';
 import { type Delivery, matchesPattern, NO_PARTS, textAt } from './delivery.ts';

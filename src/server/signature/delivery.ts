@@ -1,6 +1,6 @@
 // A webhook request as it was received, and reading its fields, times and patterns.
 import { createHash } from 'node:crypto';
-import type { DeliveryField } from '../../config/profile/basic-fields.ts';
+import type { DeliveryField } from '../../config/profile/delivery-fields.ts';
 import type { SignatureScheme } from '../../config/profile/signature-scheme.ts';
 import { isExact, parseJson } from '../../rows/json/parse-json.ts';
 import { fieldAt } from '../../rows/records/as-record.ts';

@@ -175,13 +175,7 @@ const SOURCE_CHECKS: readonly Check<SourceStatus>[] = [
 ];
 
 /** Warnings of runs that another check reports, or that need no action. */
-const NOT_REPORTED: ReadonlySet<string> = new Set([
-  'deletes_held',
-  'times_cut',
-  'credential_renewed',
-  'files_failed',
-  'files_refused',
-]);
+const NOT_REPORTED: ReadonlySet<string> = new Set(['deletes_held', 'times_cut', 'files_failed', 'files_refused']);
 
 const RESOURCE_CHECKS: readonly Check<ResourceStatus>[] = [
   /** Files that the service no longer has are not missing. */

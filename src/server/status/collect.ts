@@ -12,7 +12,7 @@ import { computeDue, resourceTimes } from '../schedule/due.ts';
 import { SourceActivity } from '../source-activity.ts';
 import { createCachedReader } from './cached-reader.ts';
 import type { AlertChannelStatus, RefusedStatus, SourceStatus, StatusSnapshot } from './snapshot.ts';
-import { type DetailsQuery, readDetails, type SourceDetails } from './source-details.ts';
+import { readDetails, type SourceDetails } from './source-details.ts';
 import { scheduleStatus, sourceStatus, type StatusParts } from './source-status.ts';
 import { countRows, readSource, type RowCount } from './stored.ts';
 
@@ -72,12 +72,10 @@ export function createCollector(options: CollectorOptions) {
         ...(alerts.length === 0 ? {} : { alerts }),
       };
     },
-    /** More about one source; null if there is no such source or resource. Does not throw. */
-    details: async (query: DetailsQuery): Promise<SourceDetails | null> => {
-      const parts = sources().find(({ source }) => source.name === query.source);
-      const { resource } = query;
-      if (parts === undefined || (resource !== null && !parts.source.resources.includes(resource))) return null;
-      return readDetails(parts, query, clock);
+    /** More about one source; null if there is no such source. Does not throw. */
+    details: async (name: string): Promise<SourceDetails | null> => {
+      const parts = sources().find(({ source }) => source.name === name);
+      return parts === undefined ? null : readDetails(parts, clock);
     },
     ready: async (): Promise<Readiness> => {
       const probes = current().map(async ({ source, readers }) => {

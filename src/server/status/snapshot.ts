@@ -81,7 +81,7 @@ export interface StoredResource {
 export interface ResourceStatus extends StoredResource {
   resource: string;
   /** Null until they were counted. */
-  rows: { live: number; deleted: number; counted_at: number } | null;
+  rows: { live: number; deleted: number } | null;
   schedule: ScheduleStatus;
   running: RunningStatus | null;
   /** The process that owns the resource, if not this one. */
@@ -125,8 +125,6 @@ export interface RejectStatus {
 export interface LimitStatus {
   /** Estimated limit of the service, in requests per second. */
   allowed_per_second: number | null;
-  /** The fraction of it that may be used. */
-  share: number;
   paused_until: Time;
   /** Of the last hour. */
   requests: number;

@@ -10,13 +10,6 @@ import { type PastRun, type SchemaChangeStatus, scrubTexts } from './snapshot.ts
 import { type StatusParts, toProblem } from './source-status.ts';
 import { parseStoredTime, readSchemaChanges, toPastRun } from './stored.ts';
 
-/** What a page about one source, or one resource of it, shows besides its status. */
-export interface DetailsQuery {
-  source: string;
-  /** Null for the whole source. */
-  resource: string | null;
-}
-
 /** Details of a source, the newest first; read only on request. */
 export interface SourceDetails {
   /** Why nothing was read; null if all was. */
@@ -54,9 +47,9 @@ const TIMEOUT_MS = 3_000;
 const NOTHING = { problem: null, runs: [], rejects: [], deliveries: null, schema_changes: [] };
 
 /** Does not throw, and waits some seconds at most. */
-export async function readDetails(parts: StatusParts, query: DetailsQuery, clock: Clock): Promise<SourceDetails> {
+export async function readDetails(parts: StatusParts, clock: Clock): Promise<SourceDetails> {
   try {
-    const reading = parts.read(({ own }) => readAll(own, parts, query));
+    const reading = parts.read(({ own }) => readAll(own, parts));
     const read = await waitAtMost(clock, TIMEOUT_MS, reading);
     if (read !== null) return scrubTexts(read.value, parts.scrub);
     throw new Error('the warehouse has not answered for some seconds');
@@ -65,14 +58,9 @@ export async function readDetails(parts: StatusParts, query: DetailsQuery, clock
   }
 }
 
-async function readAll(
-  own: Kysely<OwnTables>,
-  { source, deliveries }: StatusParts,
-  { resource }: DetailsQuery,
-): Promise<SourceDetails> {
-  const resources = resource === null ? source.resources : [resource];
+async function readAll(own: Kysely<OwnTables>, { source, deliveries }: StatusParts): Promise<SourceDetails> {
+  const { resources } = source;
   const runs = await Promise.all(resources.map((each) => readRuns(own, { resource: each, limit: MAX_RUNS })));
-  const changes = await readSchemaChanges(own, MAX_SCHEMA_CHANGES * (resource === null ? 1 : 4));
   return {
     ...NOTHING,
     runs: runs
@@ -80,10 +68,8 @@ async function readAll(
       .map(toPastRun)
       .toSorted((a, b) => b.started_at - a.started_at),
     rejects: await readRejects(own, resources),
-    deliveries: deliveries && (await readDeliveries(deliveries, resource)),
-    schema_changes: changes
-      .filter((change) => resource === null || change.resource === resource)
-      .slice(0, MAX_SCHEMA_CHANGES),
+    deliveries: deliveries && (await readDeliveries(deliveries)),
+    schema_changes: await readSchemaChanges(own, MAX_SCHEMA_CHANGES),
   };
 }
 
@@ -99,13 +85,10 @@ async function readRejects(own: Kysely<OwnTables>, resources: readonly string[])
   return rows.map(({ last_seen, ...reject }) => Object.assign(reject, { last_seen_at: parseStoredTime(last_seen) }));
 }
 
-async function readDeliveries(list: Inbox['list'], only: string | null): Promise<DeliveryDetails[]> {
+async function readDeliveries(list: Inbox['list']): Promise<DeliveryDetails[]> {
   const rows = await list({ limit: MAX_DELIVERIES });
-  return rows
-    .filter(({ resource }) => only === null || resource === only)
-    .map(({ seq, state, reason, attempts, kind, resource, record_id, repeats, received_at, due_at }) => {
-      const times = { received_at: parseStoredTime(received_at), due_at: parseStoredTime(due_at) };
-      const columns = { seq, state, reason, attempts, kind, resource, record_id, repeats };
-      return Object.assign(columns, times);
-    });
+  return rows.map(({ seq, state, reason, attempts, kind, resource, record_id, repeats, received_at, due_at }) => {
+    const times = { received_at: parseStoredTime(received_at), due_at: parseStoredTime(due_at) };
+    return { seq, state, reason, attempts, kind, resource, record_id, repeats, ...times };
+  });
 }

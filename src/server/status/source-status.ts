@@ -25,7 +25,6 @@ import { NOTHING_STORED, type ReadSource, type RowCount, type StoredSource } fro
 interface StatusSource extends ReadSource {
   name: string;
   base_url: string;
-  rate: { share: number };
   webhook: SourceSettings['webhook'];
 }
 
@@ -74,7 +73,7 @@ export function sourceStatus(parts: StatusParts, { stored, counts, inbox }: Sour
       const own = files?.resources.get(resource);
       return { ...resourceStatus(parts, resource, stored.value, counts, times), ...(own && { files: own }) };
     }),
-    limit: limitStatus(activity, parts.rateLimiter(), source.rate.share, times),
+    limit: limitStatus(activity, parts.rateLimiter(), times),
     webhooks: inbox && webhookStatus(parts, inbox, times.now),
     changes: {
       by_webhook: activity.changes.webhook.total(times.now),
@@ -99,11 +98,10 @@ function resourceStatus(
   const owner = isOwnedElsewhere ? { name: lease.owner, since: timestampMs(lease.acquired_at) } : null;
   const running = runningStatus(activity, resource, monotonic);
   const { parked_until: parked } = stored;
-  const rows = counts.value?.get(resource);
   return {
     ...stored,
     resource,
-    rows: rows === undefined || counts.readAt === null ? null : { ...rows, counted_at: counts.readAt },
+    rows: counts.value?.get(resource) ?? null,
     schedule: schedule(resource),
     running,
     // During a sync, the stored position does not mean that it was interrupted.
@@ -135,7 +133,6 @@ const MIN_MEASURED_MS = 10_000;
 function limitStatus(
   { requests, limited }: SourceActivity,
   rateLimiter: RateLimiterMetrics | null,
-  share: number,
   { now, startedAt }: Times,
 ): LimitStatus {
   const allowed = rateLimiter?.allowedPerSecond ?? null;
@@ -143,7 +140,6 @@ function limitStatus(
   const count = requests.total(now);
   return {
     allowed_per_second: allowed,
-    share,
     paused_until: rateLimiter?.pausedUntil ?? null,
     requests: count,
     limited: limited.total(now),

@@ -1,10 +1,9 @@
-// The items of the work queue that processes on one Postgres share: syncs, deliveries, control requests.
+// The items of the work queue that processes on one Postgres share: syncs and deliveries.
 import { randomUUID } from 'node:crypto';
 import type { ExecuteSql } from '../../database/database.ts';
 import { sharedDatabase } from '../../database/databases.ts';
 import type { TimestampText } from '../../database/own-tables.ts';
 import type { SyncCommand } from '../../sync/plan.ts';
-import type { ControlRequest } from '../controls/control-request.ts';
 
 /** A sync of one resource; its stored name is `walk`. */
 export interface ScanItem {
@@ -28,59 +27,37 @@ interface DrainItem {
   source: string;
 }
 
-/** A request for the process that leads a source, from another process. */
-interface ControlItem {
-  kind: 'control';
-  source: string;
-  id: string;
-  request: ControlRequest;
-  /** The caller; null if that is not known. */
-  by: string | null;
-}
-
 /** Work for any process that has the source in its settings. */
-export type WorkItem = ScanItem | DrainItem | ControlItem;
+export type WorkItem = ScanItem | DrainItem;
 export type WorkKind = WorkItem['kind'];
 export type ItemOf<Kind extends WorkKind> = Extract<WorkItem, { kind: Kind }>;
 
 /** How one kind of items is queued. */
 interface QueuePolicy {
-  /** How often a process asks for items unless it is woken. */
-  pollMs: number;
   /** After taking an item, a process waits this long for each item in progress, so that idle processes take the next ones. */
   spreadMs: number;
   /** An item without a heartbeat for this long goes to another process. */
   heartbeatSeconds: number;
   /** How long the result is stored. */
   deleteAfterSeconds: number;
-  /** How long an item waits for a process. */
-  retentionSeconds: number;
 }
-
-const MONTH_SECONDS = 30 * 86_400;
 
 export const QUEUE_POLICIES: Readonly<Record<WorkKind, QueuePolicy>> = {
   walk: {
-    pollMs: 1_000,
     spreadMs: 100,
     heartbeatSeconds: 20,
     deleteAfterSeconds: 3_600,
-    retentionSeconds: MONTH_SECONDS,
   },
   drain: {
-    pollMs: 1_000,
     spreadMs: 10,
     heartbeatSeconds: 10,
     deleteAfterSeconds: 300,
-    retentionSeconds: MONTH_SECONDS,
   },
-  control: { pollMs: 1_000, spreadMs: 0, heartbeatSeconds: 20, deleteAfterSeconds: 300, retentionSeconds: 60 },
 };
 
 /** Two items of a kind with the same key are the same work. */
 export function keyOf(item: WorkItem): string {
-  if (item.kind === 'walk') return resourceKey(item.source, item.resource);
-  return item.kind === 'control' ? `${item.source}/${item.id}` : item.source;
+  return item.kind === 'walk' ? resourceKey(item.source, item.resource) : item.source;
 }
 
 export function resourceKey(source: string, resource: string): string {

@@ -32,6 +32,8 @@ const SUPERVISE_SECONDS = 3;
 const MAINTAIN_SECONDS = 300;
 const HOUR_SECONDS = 3_600;
 const DAY_SECONDS = 86_400;
+/** How long an item waits for a process. */
+const MONTH_SECONDS = 30 * DAY_SECONDS;
 /** An item may be returned any number of times: only a user cancels work. */
 const NO_LIMIT = 2_000_000_000;
 /** Between two attempts to open a queue whose server is unreachable. */
@@ -122,19 +124,13 @@ export class WorkQueue {
     await this.#statements.run('SELECT 1', [], 0);
   }
 
-  /** Takes items of a kind from now on, at most `atOnce` in parallel, except for the `ignored` sources. */
-  work<Kind extends WorkKind>(
-    kind: Kind,
-    atOnce: number,
-    handler: WorkHandler<Kind, unknown>,
-    ignored: () => readonly string[] = () => [],
-  ): void {
+  /** Takes items of a kind from now on, at most `atOnce` in parallel. */
+  work<Kind extends WorkKind>(kind: Kind, atOnce: number, handler: WorkHandler<Kind, unknown>): void {
     const { clock, failed } = this.#options;
     const [unrepeated, closing] = [toDb(this.#statements, 0), this.#closing.signal];
-    const done = (id: string, result: unknown): void => this.#awaited.get(id)?.resolve(result);
     const begin = (boss: PgBoss): void => {
       if (closing.aborted) return;
-      const parts = { kind, atOnce, boss, unrepeated, handler, ignored, clock, closing, done, failed };
+      const parts = { kind, atOnce, boss, unrepeated, handler, clock, closing, failed };
       this.#workers.set(kind, new ItemWorker(parts));
     };
     this.opened.then(() => this.#boss).then(begin, () => undefined);
@@ -177,7 +173,7 @@ export class WorkQueue {
       signal.throwIfAborted();
       try {
         await boss.start();
-        for (const kind of ['walk', 'drain', 'control'] as const) await createQueue(boss, kind);
+        for (const kind of ['walk', 'drain'] as const) await createQueue(boss, kind);
         return;
       } catch (error) {
         failed(error);
@@ -214,11 +210,11 @@ async function createBoss(db: Db, { failed }: WorkQueueOptions): Promise<PgBoss>
 }
 
 async function createQueue(boss: PgBoss, kind: WorkKind): Promise<void> {
-  const { heartbeatSeconds, deleteAfterSeconds, retentionSeconds } = QUEUE_POLICIES[kind];
-  const times = { heartbeatSeconds, deleteAfterSeconds, retentionSeconds, expireInSeconds: DAY_SECONDS };
+  const { heartbeatSeconds, deleteAfterSeconds } = QUEUE_POLICIES[kind];
+  const kept = { deleteAfterSeconds, retentionSeconds: MONTH_SECONDS, expireInSeconds: DAY_SECONDS };
   const rest = { retryLimit: NO_LIMIT, retryDelay: 0 };
   // At most one item of a key is queued or in progress.
-  await boss.createQueue(kind, { policy: 'exclusive', ...times, ...rest });
+  await boss.createQueue(kind, { policy: 'exclusive', heartbeatSeconds, ...kept, ...rest });
 }
 
 function parseOutput(text: string): unknown {
@@ -240,13 +236,9 @@ interface ItemWorkerOptions<Kind extends WorkKind> {
   /** For taking items: a repeated statement would take an item that no process handles. */
   unrepeated: Db;
   handler: WorkHandler<Kind, unknown>;
-  /** Sources whose items it does not take now. */
-  ignored: () => readonly string[];
   clock: Clock;
   /** Aborted with the reason for which items are returned to the queue. */
   closing: AbortSignal;
-  /** Called for every item that this process has done. */
-  done: (id: string, result: unknown) => void;
   /** Called with errors of handlers and of the queue; no item is lost by them. */
   failed: (error: unknown) => void;
 }
@@ -259,6 +251,8 @@ interface ItemAttempt {
   lost: AbortController;
 }
 
+/** How often a process asks for items unless it is woken. */
+const POLL_MS = 1_000;
 const AFTER_BUG_MS = 15_000;
 const HEARTBEATS_PER_TIMEOUT = 3;
 
@@ -298,12 +292,12 @@ class ItemWorker<Kind extends WorkKind> {
 
   async #takeItems(): Promise<void> {
     const { closing, failed, kind, atOnce } = this.#options;
-    const { pollMs, spreadMs } = QUEUE_POLICIES[kind];
+    const { spreadMs } = QUEUE_POLICIES[kind];
     while (!closing.aborted) {
-      let pauseMs = pollMs;
+      let pauseMs = POLL_MS;
       try {
         const hasTaken = this.#attempts.size < atOnce && (await this.#take());
-        if (hasTaken) pauseMs = Math.min(pollMs, spreadMs * this.#attempts.size);
+        if (hasTaken) pauseMs = Math.min(POLL_MS, spreadMs * this.#attempts.size);
       } catch (error) {
         failed(error);
       }
@@ -312,15 +306,10 @@ class ItemWorker<Kind extends WorkKind> {
   }
 
   async #take(): Promise<boolean> {
-    const { kind, boss, unrepeated, ignored } = this.#options;
-    const ignoreGroups = [...this.#unknownSources, ...ignored()];
+    const { kind, boss, unrepeated } = this.#options;
+    const ignoreGroups = [...this.#unknownSources];
     const [job] = await boss.fetch<ItemOf<Kind>>(kind, { db: unrepeated, ignoreGroups, includeMetadata: true });
     if (job === undefined) return false;
-    // No process waits for an item that was queued for too long; the maintenance deletes it only after minutes.
-    if (job.retryCount === 0 && job.startedOn > job.keepUntil) {
-      await boss.deleteJob(kind, job.id);
-      return true;
-    }
     const attempt = { id: job.id, retryCount: job.retryCount, lost: new AbortController() };
     this.#attempts.set(job.id, attempt);
     const work = this.#doItem(attempt, { ...job.data, kind }).finally(() => this.#inProgress.delete(work));
@@ -351,13 +340,9 @@ class ItemWorker<Kind extends WorkKind> {
 
   /** By id and retry count, so that nothing changes if another process has taken the item over. */
   async #store({ id, retryCount }: ItemAttempt, end: ItemEnd<unknown>): Promise<void> {
-    const { kind, boss, done } = this.#options;
-    if (end.is === 'done') {
-      const result = toJsonb(end.result);
-      const completed = settledIds(await boss.complete(kind, [{ id, retryCount }], { result }));
-      if (completed.has(id)) done(id, result);
-      return;
-    }
+    const { kind, boss } = this.#options;
+    if (end.is === 'done')
+      return void (await boss.complete(kind, [{ id, retryCount }], { result: toJsonb(end.result) }));
     const back = settledIds(await boss.fail(kind, [{ id, retryCount }]));
     const startAfter = end.is === 'returned' ? Math.round(end.afterMs / 1_000) : 0;
     if (back.has(id) && startAfter > 0) await boss.update(kind, undefined, { id, startAfter });

@@ -1,4 +1,7 @@
 // Finds delete candidates: live rows that a complete scan did not list, and records that a page marks as deleted.
+//
+// Each page of a full scan stores fingerprints of its keys (`_sync_seen`). After the last page they are compared with the
+// keys of all live rows. A row that was not seen becomes a candidate (`_sync_suspects`); `verify-deletes.ts` decides it.
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { CompiledQuery } from 'kysely';
 import type { DeleteCandidateRow, TimestampText } from '../../database/own-tables.ts';
@@ -34,12 +37,8 @@ import type { Warning } from '../report.ts';
 import type { DeleteLimits, ResourceContext } from '../resource-context.ts';
 import type { RunContext } from '../run-progress.ts';
 
-/** Rows that are compared before other work gets the event loop. */
-const KEYS_PER_STEP = 20_000;
-const KEYS_PER_QUERY = 500;
 /** How late a listing may be if neither the settings nor a filter of the profile say so. */
 const DEFAULT_DELAY_MS = 600_000;
-const DAY_MS = 86_400_000;
 
 /** Milliseconds by which the listing may be late: a younger row may still be missing in it. */
 export function listingDelayMs({ deletes, profile }: ResourceContext): number {
@@ -53,7 +52,7 @@ export function listingDelayMs({ deletes, profile }: ResourceContext): number {
  * and that credential becomes the known one. Returns it, else null.
  */
 export async function detectDeletes(context: RunContext): Promise<string | null> {
-  const { warehouse, owned } = context;
+  const { warehouse, owned, profile, progress } = context;
   const { own } = warehouse;
   const { resource } = owned;
   const scan = await readSeenScan(own, resource);
@@ -61,19 +60,24 @@ export async function detectDeletes(context: RunContext): Promise<string | null>
   const checkpoint = await readCheckpoint(own, resource);
   // Each scan forgets the pages of other scans as it begins: without a scan in progress they are all of one scan.
   if (checkpoint === null || checkpoint.walk_mode !== null) return null;
-  const credential = isOtherCredential(checkpoint) ? checkpoint.walk_credential : null;
+  const newCredential = isOtherCredential(checkpoint) ? checkpoint.walk_credential : null;
   const table = owned.shape?.tables[0];
-  const isBlind = scan.bytes === 0 || (scan.unkeyed > 0 && context.profile.item === null);
-  const unseen = table === undefined || isBlind ? null : await findUnseen(context, table, scan, credential !== null);
-  const candidates =
-    table === undefined || unseen === null ? [] : await unseenStatements(context, table, scan, unseen, credential);
-  const known = { ...checkpoint, full_credential: credential, walk_credential: null };
-  const moved = credential === null ? [] : [saveCheckpoint(own, known)];
-  await owned.commit([...candidates, forgetSeen(own, resource), ...moved]);
-  if (credential !== null) {
-    context.progress.warnings.push(credentialWarning(resource, unseen?.missing.length ?? null));
+  // Records without a usable id may be those of the rows that were not seen.
+  const isUnknown = scan.bytes === 0 || (scan.unkeyed > 0 && profile.item === null);
+  let missing: number | null = null;
+  const statements: CompiledQuery[] = [];
+  if (table !== undefined && !isUnknown) {
+    const unseen = await findUnseen(context, table, scan, newCredential !== null);
+    missing = unseen.missing.length;
+    statements.push(...(await unseenStatements(context, table, scan, unseen, newCredential !== null)));
   }
-  return credential;
+  statements.push(forgetSeen(own, resource));
+  if (newCredential !== null) {
+    statements.push(saveCheckpoint(own, { ...checkpoint, full_credential: newCredential, walk_credential: null }));
+  }
+  await owned.commit(statements);
+  if (newCredential !== null && missing !== 0) progress.warnings.push(credentialWarning(resource, missing));
+  return newCredential;
 }
 
 /** `missing`: rows from before that were not listed under the new credential; null if that is not known. */
@@ -82,21 +86,13 @@ function credentialWarning(resource: string, missing: number | null): Warning {
   const found =
     missing === null
       ? 'records without a usable id keep it from being known what it does not list'
-      : missing === 0
-        ? 'it lists all that was copied before'
-        : `${rows} not listed under it, and held until an operator decides`;
+      : `${rows} not listed under it, and held until an operator decides`;
   return {
-    code: missing === 0 ? 'credential_renewed' : 'credential_changed',
+    code: 'credential_changed',
     message: `the credential or the version of the API is another one than before: ${found}`,
-    hint:
-      missing === 0
-        ? 'nothing is to be done'
-        : `see that the credential may read all of ${resource}; what is held: content-sync deletes list ${resource}`,
+    hint: `see that the credential may read all of ${resource}; what is held: content-sync deletes list ${resource}`,
   };
 }
-
-/** Why what is missing is held, whatever its number. */
-const OTHER_CREDENTIAL = 'first missed under another credential than before, which may simply be allowed to see less';
 
 /** Keys of live rows from before the scan that it has not seen. */
 interface UnseenKeys {
@@ -119,13 +115,16 @@ async function findUnseen(
   const delayMs = profile.item === null ? listingDelayMs(context) : 0;
   const youngSince = timestampText(timestampMs(scan.walk_started_at) - delayMs);
   const unseen: UnseenKeys = { missing: [], young: [] };
-  for await (const { key, syncedAt } of unseenRows(context, table, (print) => hasKey(seen, print))) {
+  for await (const { key, syncedAt } of unseenRows(context, table, (fingerprint) => hasKey(seen, fingerprint))) {
     if (syncedAt >= scan.walk_started_at) continue;
     // Candidates that are held in any case need not be old.
     (syncedAt < youngSince || isHeld ? unseen.missing : unseen.young).push(key);
   }
   return unseen;
 }
+
+/** Rows that are compared before other work gets the event loop. */
+const KEYS_PER_STEP = 20_000;
 
 /** Live rows, in the order of their keys, whose key fingerprints `isSeen` does not accept. */
 export async function* unseenRows(
@@ -135,9 +134,10 @@ export async function* unseenRows(
 ): AsyncGenerator<{ key: string; syncedAt: TimestampText }> {
   let keys = await warehouse.rows.keysAfter(table, '', KEYS_PER_STEP);
   while (keys.length > 0) {
-    const keysHash = keyFingerprints(keys);
-    const printAt = (at: number) => keysHash.subarray(at * KEY_FINGERPRINT_BYTES, (at + 1) * KEY_FINGERPRINT_BYTES);
-    const unseen = keys.filter((_, at) => !isSeen(printAt(at)));
+    const fingerprints = keyFingerprints(keys);
+    const unseen = keys.filter((_, at) => {
+      return !isSeen(fingerprints.subarray(at * KEY_FINGERPRINT_BYTES, (at + 1) * KEY_FINGERPRINT_BYTES));
+    });
     const rows = unseen.length === 0 ? [] : await warehouse.rows.stored(table, unseen, []);
     for (const [key, { deletedAt, syncedAt }] of rows) if (deletedAt === null) yield { key, syncedAt };
     await nextTurn();
@@ -146,19 +146,22 @@ export async function* unseenRows(
   }
 }
 
+/** Why rows that were not seen under another credential are held, whatever their number. */
+const OTHER_CREDENTIAL = 'first missed under another credential than before, which may simply be allowed to see less';
+
 async function unseenStatements(
   context: ResourceContext,
   table: TableShape,
   { walk_started_at }: SeenScan,
   { missing, young }: UnseenKeys,
-  credential: string | null,
+  isNewCredential: boolean,
 ): Promise<CompiledQuery[]> {
   const { own } = context.warehouse;
   const { resource } = context.owned;
   const released = new Set((await readDeleteCandidates(own, resource, ['released'])).map(({ record_id }) => record_id));
   const count = missing.filter((key) => !released.has(key)).length;
-  const tooMany = count === 0 ? null : await tooManyDeletes(context, table, count);
-  const detail = count === 0 || credential === null ? tooMany : OTHER_CREDENTIAL;
+  let detail: string | null = null;
+  if (count > 0) detail = isNewCredential ? OTHER_CREDENTIAL : await tooManyDeletes(context, table, count);
   const candidate = { resource, reason: 'missing', evidence_at: walk_started_at } as const;
   const waits = `its row is younger than ${durationText(listingDelayMs(context) / 1_000)} (deletes.settle)`;
   return [
@@ -168,6 +171,8 @@ async function unseenStatements(
     forgetListed(own, resource, walk_started_at),
   ];
 }
+
+const KEYS_PER_QUERY = 500;
 
 export async function countLive(
   { warehouse }: LoadContext,
@@ -181,6 +186,8 @@ export async function countLive(
   }
   return live;
 }
+
+const DAY_MS = 86_400_000;
 
 /** How many deletes are requested, and the rows that they are measured against. */
 interface DeleteVolume {
@@ -217,7 +224,7 @@ export function describeExcess(limits: DeleteLimits, { requested, live, recent }
   return `${requested} of ${live} live rows would be deleted${already}: more than ${allowed} (deletes.${limit})`;
 }
 
-/** The part of a candidate that a page may change. */
+/** The part of a candidate that a page of a scan may change. */
 type CandidateState = Pick<DeleteCandidateRow, 'record_id' | 'reason' | 'hash' | 'sweeps' | 'evidence_at'>;
 
 /** The delete candidates of a resource when a scan begins or resumes. */
@@ -255,22 +262,25 @@ export function olderPolicy({ candidates, mode, mayLagSince }: ScanCandidates): 
   return { acceptsOlder: false, seenBefore: new Map(hashes) };
 }
 
+/** A record that the profile's filter excludes verifies as much as two complete scans that do not list it. */
+const LEFT_OUT_SCANS = 2;
+
 /**
  * The statements of a page's transaction that forget candidates which the page lists, and note older states, tombstones,
  * and rows whose records no longer belong to the resource. `requestedAt` in local epoch milliseconds.
  */
 export function candidateStatements(
   { warehouse: { own }, owned: { resource } }: LoadContext,
-  scan: ScanCandidates,
+  { candidates, mode, scanStartedAt }: ScanCandidates,
   facts: PageFacts,
   requestedAt: number,
 ): CompiledQuery[] {
-  const { candidates, mode, scanStartedAt } = scan;
-  const evidenceAt = timestampText(requestedAt);
-  const listed =
-    candidates.size === 0
-      ? []
-      : listedKeys(facts).filter((key) => (candidates.get(key)?.evidence_at ?? '9') <= evidenceAt);
+  const evidence_at = timestampText(requestedAt);
+  const isKnownBefore = (key: string): boolean => {
+    const known = candidates.get(key);
+    return known !== undefined && known.evidence_at <= evidence_at;
+  };
+  const listed = candidates.size === 0 ? [] : listedKeys(facts).filter(isKnownBefore);
   const states = facts.older.map(({ key, value }) => {
     const hash = canonicalHash(value);
     const before = candidates.get(key);
@@ -279,18 +289,18 @@ export function candidateStatements(
     return { record_id: key, hash, sweeps: (isSame ? before.sweeps : 0) + (mode === 'full' ? 1 : 0) };
   });
   // A later page of this scan may show that they are records of the resource after all.
-  const noted = { hash: null, sweeps: LEFT_OUT_SCANS, evidence_at: evidenceAt } as const;
   for (const { key } of facts.tombstoned)
-    candidates.set(key, { ...noted, record_id: key, reason: 'stated', sweeps: 0 });
-  for (const { key } of facts.excludedRows) candidates.set(key, { ...noted, record_id: key, reason: 'left_out' });
+    candidates.set(key, { record_id: key, reason: 'stated', hash: null, sweeps: 0, evidence_at });
+  for (const { key } of facts.excludedRows)
+    candidates.set(key, { record_id: key, reason: 'left_out', hash: null, sweeps: LEFT_OUT_SCANS, evidence_at });
   return [
     ...forgetDeleteCandidates(own, resource, listed, 'waiting'),
     ...noteOlderStates(own, resource, states, scanStartedAt),
-    ...namedCandidates(own, resource, facts, evidenceAt),
+    ...reportedDeletes(own, resource, facts, evidence_at),
   ];
 }
 
-/** The same for an answer of a feed, which knows nothing of complete scans. */
+/** The same for a response of a feed of changes, which knows nothing of complete scans. */
 export function fedStatements(
   { warehouse: { own }, owned: { resource } }: LoadContext,
   facts: PageFacts,
@@ -301,7 +311,7 @@ export function fedStatements(
   return [
     ...forgetDeleteCandidates(own, resource, listedKeys(facts), 'fed'),
     ...noteOlderStates(own, resource, states, evidenceAt),
-    ...namedCandidates(own, resource, facts, evidenceAt),
+    ...reportedDeletes(own, resource, facts, evidenceAt),
   ];
 }
 
@@ -311,22 +321,20 @@ function listedKeys({ keys, older, tombstoned }: PageFacts): string[] {
   return keys.filter((key) => !others.has(key));
 }
 
-/** A record that the filter leaves out verifies as much as two complete scans that do not list it. */
-const LEFT_OUT_SCANS = 2;
-
-/** An older state may come from a replica that lags behind: that record is fetched individually if possible. */
-function namedCandidates(
+/** Notes the rows whose records say that they are deleted, or that the profile's filter excludes. */
+function reportedDeletes(
   own: LoadContext['warehouse']['own'],
   resource: string,
   { tombstoned, excludedRows }: PageFacts,
   evidence_at: TimestampText,
 ): CompiledQuery[] {
   const open = { resource, state: 'open', evidence_at, detail: null } as const;
-  const keysOf = (isOlder: boolean): string[] =>
-    excludedRows.flatMap((row) => (row.isOlder === isOlder ? [row.key] : []));
+  const excluded = excludedRows.filter(({ isOlder }) => !isOlder).map(({ key }) => key);
+  // An older state may come from a replica that lags behind: that record is fetched individually if possible.
+  const older = excludedRows.filter(({ isOlder }) => isOlder).map(({ key }) => key);
   return [
     ...noteReportedDeletes(own, { resource, reason: 'stated', evidence_at }, tombstoned),
-    ...noteMissingRecords(own, { ...open, reason: 'left_out' }, keysOf(false), LEFT_OUT_SCANS),
-    ...noteMissingRecords(own, { ...open, reason: 'missing' }, keysOf(true), LEFT_OUT_SCANS),
+    ...noteMissingRecords(own, { ...open, reason: 'left_out' }, excluded, LEFT_OUT_SCANS),
+    ...noteMissingRecords(own, { ...open, reason: 'missing' }, older, LEFT_OUT_SCANS),
   ];
 }

@@ -1,3 +1,4 @@
+// Reads the service's feed of deleted records (`delete_feed`), and stores their rows as delete candidates.
 import { formatSince, sinceValue, toEpochMs } from '../../checks/since.ts';
 import type { DeleteFeed } from '../../config/profile/delete-fields.ts';
 import { withStoredNames } from '../../config/profile/incremental.ts';
@@ -16,8 +17,6 @@ import { pageCut } from '../plan.ts';
 import { isOfRequest } from '../resource-context.ts';
 import type { RunContext } from '../run-progress.ts';
 import { isAboutResource } from './feed-response.ts';
-
-// Reads the service's feed of deleted records (`delete_feed`), and stores their rows as delete candidates.
 
 /** A delete that the feed names; its time as the service wrote it, and in epoch milliseconds. */
 interface NamedDelete {

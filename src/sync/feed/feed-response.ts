@@ -50,7 +50,7 @@ export function nextPosition(
   const cursor = named ?? (entries.length === 0 ? before.cursor : null);
   if (cursor === null && entries.length > 0) {
     const place = next ?? `${last ?? ''} of the last entry`;
-    throw new SyncError('feed_cursor_missing', `The feed's answer has entries and no next cursor at ${place}`, {
+    throw new SyncError('feed_refused', `The feed's answer has entries and no next cursor at ${place}`, {
       recovery: 'stop',
       hint: 'Set incremental.next (or last) in the profile to where the service names the next cursor.',
     });
@@ -67,7 +67,7 @@ const FALSY_VALUES = [undefined, null, false, '', 0, 'false', '0'];
 
 function feedStuckError(more: string): SyncError {
   const message = `The feed says at ${more} that more follows, but its cursor or next page stays the same`;
-  return new SyncError('feed_stands_still', message, {
+  return new SyncError('feed_refused', message, {
     recovery: 'stop',
     hint: 'Correct incremental.next, next_page and more in the profile, or report it to the service.',
   });
@@ -164,7 +164,7 @@ type Change = { record: SourceRecord } | { gone: string | null } | { toFetch: tr
 
 /**
  * Reads the entries of a response. A record that the filter leaves out counts as deleted. Throws `SyncError`
- * (`bad_feed_entry`) for an entry that names no record. Pure.
+ * (`feed_refused`) for an entry that names no record. Pure.
  */
 export function changesIn(entries: readonly SourceRecord[], feed: ChangeFeed, profile: ResourceProfile): FeedChanges {
   const byKey = new Map<string, Change>();
@@ -174,7 +174,7 @@ export function changesIn(entries: readonly SourceRecord[], feed: ChangeFeed, pr
     if (!isAboutResource(entry.value, feed)) continue;
     // The record is selected from the entry as it was sent.
     const change = toChange({ ...entry, sent: sent.value }, feed, profile);
-    const isLeftOut = 'record' in change && change.record.isLeftOut === true;
+    const isLeftOut = 'record' in change && change.record.isFilteredOut === true;
     const keyed = 'record' in change && feed.id === null ? change.record : entry;
     const found = recordKey(keyed.value, feed.id ?? profile.id);
     if ('key' in found) {
@@ -183,7 +183,7 @@ export function changesIn(entries: readonly SourceRecord[], feed: ChangeFeed, pr
       byKey.set(found.key, isLeftOut ? { gone: null } : change);
     } else if (!isLeftOut && 'record' in change) unkeyed.push(change.record);
     else if (!isLeftOut) {
-      throw new SyncError('bad_feed_entry', `An entry of the feed names no record: ${found.reject.detail}`, {
+      throw new SyncError('feed_refused', `An entry of the feed names no record: ${found.reject.detail}`, {
         recovery: 'stop',
         hint: 'Set incremental.id in the profile to where an entry names the id of its record.',
       });

@@ -89,7 +89,7 @@ async function saveFreshCursor(context: RunContext, feed: ChangeFeed): Promise<v
   const answer = await requestStart(context, { ...start, path: start.path ?? feed.path });
   const fresh = cursorAt(context, feed, answer, start.cursor);
   if (fresh !== null) return save(context, { ...state, fresh });
-  throw new SyncError('feed_cursor_missing', `The answer names no cursor of the feed at ${start.cursor}`, {
+  throw new SyncError('feed_refused', `The answer names no cursor of the feed at ${start.cursor}`, {
     recovery: 'stop',
     hint: 'Set incremental.start.cursor in the profile to where the service names the present end of the feed.',
   });

@@ -149,7 +149,7 @@ async function storeResult(
     case 'unchanged': {
       const reason = 'the service says that it has not changed, and was not asked that';
       return current === null
-        ? { is: 'failed', code: 'file_unasked', reason }
+        ? { is: 'failed', code: 'file_expired', reason }
         : { is: 'unchanged', url, content: contentOf(current, row) };
     }
     case 'gone':

@@ -41,10 +41,10 @@ export function newEvidence({ cursor, cursor_key }: CheckpointRow, profile: Reso
   return { ...none, cursorKey: cursor_key, cursorAt };
 }
 
-export function addPage(evidence: FilterEvidence, { keys, leftOut, updated }: PageFacts): void {
+export function addPage(evidence: FilterEvidence, { keys, filteredOut, updated }: PageFacts): void {
   evidence.pages += 1;
   const { cursorKey, latest } = evidence;
-  if (cursorKey !== null) evidence.listsCursorKey ||= keys.includes(cursorKey) || leftOut.includes(cursorKey);
+  if (cursorKey !== null) evidence.listsCursorKey ||= keys.includes(cursorKey) || filteredOut.includes(cursorKey);
   evidence.oldest = updated.reduce((oldest, { at }) => Math.min(oldest, at), evidence.oldest);
   const earliest = latest.length < MAX_LATEST ? -Infinity : (latest.at(-1)?.at ?? -Infinity);
   const later = updated.filter(({ at }) => at > earliest).toSorted(byLatest);

@@ -1,4 +1,12 @@
-// Verifies after each scan that the service's filter lists what it must; if not, scans everything instead.
+// Verifies that the service's filter lists what it must; if not, scans everything instead.
+//
+// An incremental sync requests `updated_since=<cursor>`. A service may ignore that parameter, read it in another zone, or
+// filter by the time of creation: then changes would be missed without an error. So each scan is verified by records that
+// must be in its answer:
+// - after an incremental scan, the record that set the cursor (`verifyFilter`);
+// - after a full scan, the records that changed last (`testFilter`).
+// A request and the records that it must list are a question (`FilterQuestion`). A question that the filter failed is
+// stored, and repeated before the next incremental scan; until it is answered, every sync is a full scan.
 import { z } from 'zod';
 import { type FilterQuestion, isNewestFirst, MAX_EARLIER_MS, unlistedKeys } from '../../checks/filter.ts';
 import { filterQuery, filterText } from '../../checks/listing-scan.ts';
@@ -30,20 +38,22 @@ import {
 } from './filter-evidence.ts';
 
 /**
- * The question that a filter failed, the record that speaks against it first. Until the filter answers the same question
- * with its records, every sync scans everything: a wider look-back would list records that were created recently, also
- * where the filter goes by the time of creation.
+ * The stored question, the record that speaks against the filter first. It stays the same, because another one may be
+ * answered by chance: a filter by the time of creation lists whatever was created recently.
  */
-const doubtSchema = z.object({ filter: z.string(), since: z.string(), keys: z.array(z.string()).min(1) });
+const questionSchema = z.object({ filter: z.string(), since: z.string(), keys: z.array(z.string()).min(1) });
 
-/** The stored question; null if the filter is trusted, or the profile has another filter by now. */
-export function readDoubt({ filter_doubt }: CheckpointRow, incremental: IncrementalProfile): FilterQuestion | null {
+/** Returns the question that the filter has failed; null if it is trusted, or the profile has another filter by now. */
+export function failedQuestion(
+  { filter_doubt }: CheckpointRow,
+  incremental: IncrementalProfile,
+): FilterQuestion | null {
   if (filter_doubt === null) return null;
-  const parsed = doubtSchema.safeParse(JSON.parse(filter_doubt));
+  const parsed = questionSchema.safeParse(JSON.parse(filter_doubt));
   return parsed.success && parsed.data.filter === hashFilter(incremental) ? parsed.data : null;
 }
 
-/** Fields that earlier versions had, without a value, so that the doubts that they stored have the same hash. */
+/** Fields that earlier versions had, without a value, so that the questions that they stored have the same hash. */
 const FORMER_FIELDS = { window: null, start: null, until_param: null, most: null, headers: {}, body: {} };
 
 /** The look-back is not part of a question. */
@@ -52,12 +62,12 @@ function hashFilter(incremental: IncrementalProfile): string {
 }
 
 /** Stores the question that the filter failed; null stores that it is trusted. */
-async function storeDoubt(context: RunContext, question: FilterQuestion | null): Promise<void> {
+async function storeQuestion(context: RunContext, question: FilterQuestion | null): Promise<void> {
   const { warehouse, owned, profile } = context;
   const stored = await readCheckpoint(warehouse.own, owned.resource);
   if (stored === null || profile.incremental === null) return;
-  const doubt = question && { filter: hashFilter(profile.incremental), since: question.since, keys: question.keys };
-  await save(context, { ...stored, filter_doubt: doubt && JSON.stringify(doubt) });
+  const failed = question && { filter: hashFilter(profile.incremental), since: question.since, keys: question.keys };
+  await save(context, { ...stored, filter_doubt: failed && JSON.stringify(failed) });
 }
 
 async function save({ warehouse, owned }: RunContext, checkpoint: CheckpointRow): Promise<void> {
@@ -65,23 +75,23 @@ async function save({ warehouse, owned }: RunContext, checkpoint: CheckpointRow)
 }
 
 /**
- * Before an incremental scan: if the filter has failed a question, asks it again. If it fails again everything is
- * scanned, and that full scan is returned; null if the filter is trusted.
+ * Before an incremental scan: repeats the question that the filter has failed. If it fails again everything is scanned,
+ * and that full scan is returned; null if the filter is trusted.
  */
-export async function scanIfDoubted(context: RunContext, plan: ScanPlan): Promise<WholeScan | null> {
+export async function scanIfFilterFailed(context: RunContext, plan: ScanPlan): Promise<WholeScan | null> {
   const { profile } = context;
   const { incremental } = profile;
   if (plan.mode === 'full' || incremental === null || isAccepted(profile)) return null;
-  const stored = readDoubt(plan.checkpoint, incremental);
+  const stored = failedQuestion(plan.checkpoint, incremental);
   if (stored === null) return null;
   const question = await repeatQuestion(context, stored);
   if (question !== null) return scanFully(context, plan, unlistedWarning(context, incremental, question), question);
   plan.checkpoint = { ...plan.checkpoint, filter_doubt: null };
-  await storeDoubt(context, null);
+  await storeQuestion(context, null);
   return null;
 }
 
-/** Asks a question again. Null if the filter lists all of its records that still exist; else what remains of it. */
+/** Returns null if the filter lists all records of the question that still exist; else what remains of the question. */
 async function repeatQuestion(context: RunContext, { since, keys }: FilterQuestion): Promise<FilterQuestion | null> {
   const live = new Set((await liveRecords(context, keys)).map(({ key }) => key));
   const remaining = keys.filter((key) => live.has(key));
@@ -89,10 +99,8 @@ async function repeatQuestion(context: RunContext, { since, keys }: FilterQuesti
   if (first === undefined) return { since, keys };
   const missing = (await findUnlisted(context, { since, keys: remaining })) ?? remaining;
   // A record that has changed meanwhile must be listed too.
-  const found = await firstUnexplained(
-    context,
-    missing.map((key) => ({ key, at: Infinity })),
-  );
+  const toExplain = missing.map((key) => ({ key, at: Infinity }));
+  const found = await firstUnexplained(context, toExplain);
   if (found === null && missing.length < remaining.length) return null;
   return { since, keys: [...new Set([found?.key ?? first, ...remaining])] };
 }
@@ -140,7 +148,7 @@ export async function verifyFilter(
   }
   // A scan from after the cursor cannot list its record, which was verified by an earlier scan.
   if (disorder === null && isBehindCursor(plan.checkpoint, zone)) return null;
-  const question = disorder === null ? await failedQuestion(context, plan, scan) : null;
+  const question = disorder === null ? await unansweredQuestion(context, plan, scan) : null;
   if (disorder === null && question === null) return null;
   if (isCatchUp) {
     progress.warnings.push(catchUpWarning(context, incremental));
@@ -171,12 +179,16 @@ async function scanFully(
   const isDeleted = key !== undefined && instead.isComplete && !instead.evidence.listsCursorKey;
   if (!isDeleted) progress.warnings.push(warning);
   const remaining = isDeleted ? others : (question?.keys ?? []);
-  if (question !== null) await storeDoubt(context, remaining.length === 0 ? null : { ...question, keys: remaining });
+  if (question !== null) await storeQuestion(context, remaining.length === 0 ? null : { ...question, keys: remaining });
   return instead;
 }
 
-/** The question that the filter failed; null if it is verified. */
-async function failedQuestion(context: RunContext, plan: ScanPlan, scan: WholeScan): Promise<FilterQuestion | null> {
+/** Returns the question that the scan has not answered; null if the filter is verified by it. */
+async function unansweredQuestion(
+  context: RunContext,
+  plan: ScanPlan,
+  scan: WholeScan,
+): Promise<FilterQuestion | null> {
   const { evidence, checkpoint } = scan;
   const { cursorKey } = evidence;
   if (cursorKey === null) return null;
@@ -199,7 +211,7 @@ async function failedQuestion(context: RunContext, plan: ScanPlan, scan: WholeSc
   return hasChanged && (await listsAll(context, question)) ? null : question;
 }
 
-/** Records that are fetched individually before the filter is doubted: those that changed together are often deleted together. */
+/** Records that are fetched individually before the filter counts as wrong: those that changed together are often deleted together. */
 const MAX_FETCHED = 3;
 
 /**
@@ -250,21 +262,19 @@ export async function testFilter(context: RunContext, scan: WholeScan): Promise<
   // A listing that is newest first is verified by its order.
   if (incremental.mode !== 'filter' || profile.partitions !== null) return;
   const stored = await readCheckpoint(warehouse.own, owned.resource);
-  if (stored === null || readDoubt(stored, incremental) !== null) return;
+  if (stored === null || failedQuestion(stored, incremental) !== null) return;
   // The filter may not show later changes yet; the next scan requests them in any case.
-  const settled = checkedAt === null ? Infinity : timestampMs(checkedAt) - incremental.lookback;
-  const until = Math.min(toEpochMs(cursor, updatedZone(profile)), settled);
+  const shownUntil = checkedAt === null ? Infinity : timestampMs(checkedAt) - incremental.lookback;
+  const until = Math.min(toEpochMs(cursor, updatedZone(profile)), shownUntil);
   const latest = scan.evidence.latest.filter(({ at }) => at <= until);
   const question = questionFor(latest, profile, incremental, cursor);
   if (question === null) return;
   const missing = new Set(await findUnlisted(context, question, MAX_PAGES));
-  const found = await firstUnexplained(
-    context,
-    latest.filter(({ key }) => missing.has(key)),
-  );
+  const toExplain = latest.filter(({ key }) => missing.has(key));
+  const found = await firstUnexplained(context, toExplain);
   if (found === null) return;
   const failed = { since: question.since, keys: [...new Set([found.key, ...missing])] };
-  await storeDoubt(context, failed);
+  await storeQuestion(context, failed);
   if (found.isThere) progress.warnings.push(unlistedWarning(context, incremental, failed));
 }
 

@@ -1,4 +1,8 @@
-// Requests ranges of report windows, prefetches the next ones, and checks the days and totals of responses.
+// Requests ranges of days of a report, and checks the days and totals of the responses.
+//
+// A service answers `GET /stats?from=2026-01-01&to=2026-01-31` with a row for each day and page. One request covers as
+// many windows (days, weeks or months) as the service manages. If a range is more than it lists, or than it or this
+// process can do at once, the caller splits it into halves. The next ranges are requested while one is written.
 import { listingScan } from '../../checks/listing-scan.ts';
 import type { ReportWindows } from '../../config/profile/incremental.ts';
 import type { ResourceProfile } from '../../config/profile/profile.ts';
@@ -23,7 +27,7 @@ import {
   type ReportWindow,
 } from './report-windows.ts';
 
-/** The pages of a range, which are committed as one. */
+/** The pages of a range, joined because they are committed in one transaction. */
 export interface JoinedPage extends Page {
   parts: readonly Page[];
 }
@@ -40,29 +44,23 @@ interface RangeRequest {
   formerEndedAt?: number | null;
 }
 
-/** The service's whole response for a range. */
+/** The service's full response for a range. */
 export interface RangeAnswer {
   page: JoinedPage;
   end: ScanEnd;
   /** The body of its last page, which may state totals. */
   body: JsonValue;
-  /** True if it holds as many rows as the service lists for one query. */
+  /** True if it holds as many rows as the service lists for one query: more may exist. */
   isFull: boolean;
 }
 
-/** Why a range has to be split: it is more than the service lists, or than it or this process can do at once. */
-export type TooMuch = { tooMuch: 'capped' | 'refused' | 'slow' | 'memory'; error: SyncError | null };
-
-/** Source bytes of a range of several windows, which is in memory until its last page has arrived. */
-const MAX_RANGE_BYTES = 16_777_216;
+/** The range has to be split. `error` is what the request failed with; null if a range of several windows is too large. */
+export interface TooMuch {
+  error: SyncError | null;
+}
 
 /** Errors after which the same range would fail again, and a smaller one may not. */
-const TOO_MUCH: Readonly<Record<string, TooMuch['tooMuch']>> = {
-  window_too_large: 'refused',
-  timeout: 'slow',
-  memory_full: 'memory',
-  body_too_large: 'memory',
-};
+const TOO_MUCH: ReadonlySet<string> = new Set(['window_too_large', 'timeout', 'memory_full', 'body_too_large']);
 
 /**
  * Requests a range page by page, to a verified end like any scan. A range of several windows is given up as soon as it has
@@ -70,27 +68,30 @@ const TOO_MUCH: Readonly<Record<string, TooMuch['tooMuch']>> = {
  */
 export async function readRange(context: ResourceContext, request: RangeRequest): Promise<RangeAnswer | TooMuch> {
   const pages: Page[] = [];
+  let tooMuch: TooMuch = { error: null };
   try {
-    const tooMuch = await collectPages(context, request, pages);
-    if (tooMuch === null) return joinAnswer(pages, request.windows);
-    for (const page of pages) page.release();
-    return tooMuch;
+    if (await collectPages(context, request, pages)) return joinPages(pages, request.windows);
   } catch (error) {
-    for (const page of pages) page.release();
-    const tooMuch = error instanceof SyncError ? TOO_MUCH[error.code] : undefined;
-    if (tooMuch === undefined || !(error instanceof SyncError)) throw error;
-    return { tooMuch, error };
+    if (!(error instanceof SyncError) || !TOO_MUCH.has(error.code)) {
+      for (const page of pages) page.release();
+      throw error;
+    }
+    tooMuch = { error };
   }
+  for (const page of pages) page.release();
+  return tooMuch;
 }
 
+/** Source bytes of a range of several windows, which is in memory until its last page has arrived. */
+const MAX_RANGE_BYTES = 16_777_216;
+
+/** Adds the pages of a range to `pages`. Returns false if a range of several windows is too large. */
 async function collectPages(
   context: ResourceContext,
   { range, windows, hasEnd, lane, fullPageSize, formerEndedAt = null }: RangeRequest,
   pages: Page[],
-): Promise<TooMuch | null> {
-  const { most, too_large: tooLarge } = windows;
-  const maySplit = range.windows.length > 1;
-  let [rows, bytes] = [0, 0];
+): Promise<boolean> {
+  const { most: maxRows, too_large: tooLarge } = windows;
   const options: ScanOptions = {
     ...listingScan(context, lane, rangeQuery(windows, range, hasEnd)),
     tooLarge,
@@ -100,17 +101,19 @@ async function collectPages(
     keepsPages: true,
     ...(fullPageSize === null ? {} : { fullPageSize: fullPageSize <= context.profile.page.size ? fullPageSize : 0 }),
   };
+  let rows = 0;
+  let bytes = 0;
   for await (const page of scanPages(options)) {
     pages.push(page);
     rows += page.records.length - page.again;
-    bytes += page.records.reduce((sum, record) => sum + record.bytes.length, 0);
-    if (maySplit && most !== null && Math.max(rows, page.total ?? 0) >= most) return { tooMuch: 'capped', error: null };
-    if (maySplit && bytes > MAX_RANGE_BYTES) return { tooMuch: 'memory', error: null };
+    for (const record of page.records) bytes += record.bytes.length;
+    const isCapped = maxRows !== null && Math.max(rows, page.total ?? 0) >= maxRows;
+    if (range.windows.length > 1 && (isCapped || bytes > MAX_RANGE_BYTES)) return false;
   }
-  return null;
+  return true;
 }
 
-function joinAnswer(pages: readonly Page[], { most }: ReportWindows): RangeAnswer {
+function joinPages(pages: readonly Page[], { most: maxRows }: ReportWindows): RangeAnswer {
   const [first, last] = [pages[0], pages.at(-1)];
   if (first === undefined || last?.end == null) throw new Error('a range came to no end');
   const totals = pages.flatMap(({ total }) => total ?? []);
@@ -126,12 +129,9 @@ function joinAnswer(pages: readonly Page[], { most }: ReportWindows): RangeAnswe
     parts: pages,
   };
   const rows = pages.reduce((sum, { records, again }) => sum + records.length - again, 0);
-  const isFull = most !== null && Math.max(rows, ...totals) >= most;
+  const isFull = maxRows !== null && Math.max(rows, ...totals) >= maxRows;
   return { page, end: last.end, body: last.answer?.json ?? null, isFull };
 }
-
-/** Errors that the other requests in flight may have caused: then the range is requested again alone. */
-const ERRORS_BY_LOAD: ReadonlySet<string> = new Set(['timeout', 'memory_full']);
 
 /** What the size and the requests of further ranges depend on; updated by each response. */
 export interface RangeOptions extends Omit<RangeRequest, 'range'> {
@@ -151,10 +151,13 @@ export interface RangeTask {
   wasExcessive: boolean;
 }
 
-interface BegunTask extends RangeTask {
+interface RequestedRange extends RangeTask {
   answer: Promise<RangeAnswer | TooMuch>;
   stop: AbortController;
 }
+
+/** Errors that the other requests in flight may have caused: then the range is requested again alone. */
+const ERRORS_BY_LOAD: ReadonlySet<string> = new Set(['timeout', 'memory_full']);
 
 /**
  * The ranges to replace, the newest first. While one is written the next ones are requested, at most as many as requests
@@ -166,8 +169,8 @@ export class RangeQueue {
   readonly #options: RangeOptions;
   #remaining: readonly ReportWindow[];
   #putBack: RangeTask[] = [];
-  #begun: BegunTask[] = [];
-  /** True once a range of the present size came whole. */
+  #inFlight: RequestedRange[] = [];
+  /** True once a range of the present size was answered in full. */
   #mayPrefetch = false;
 
   constructor(context: ResourceContext, options: RangeOptions, due: readonly ReportWindow[]) {
@@ -181,10 +184,10 @@ export class RangeQueue {
       const formerEndedAt = again.former?.endedAt ?? null;
       return { task: again, answer: () => readRange(this.#context, { ...this.#options, ...again, formerEndedAt }) };
     }
-    if (this.#begun.length === 0 && this.#remaining.length > 0) this.#begin(this.#context.runAhead);
-    const head = this.#begun.shift();
+    if (this.#inFlight.length === 0 && this.#remaining.length > 0) this.#request(this.#context.runAhead);
+    const head = this.#inFlight.shift();
     if (head === undefined) return null;
-    if (this.#mayPrefetch) this.#fill();
+    if (this.#mayPrefetch) this.#prefetch();
     return { task: head, answer: () => this.#answerFor(head) };
   }
 
@@ -196,20 +199,20 @@ export class RangeQueue {
 
   /** Aborts what is in flight, and releases what has arrived. The ranges are requested again by later calls of `next`. */
   async abort(): Promise<void> {
-    const begun = this.#begun.splice(0);
-    this.#remaining = [...begun.flatMap(({ range }) => range.windows.toReversed()), ...this.#remaining];
-    for (const { stop } of begun) stop.abort();
-    for (const ended of await Promise.allSettled(begun.map(({ answer }) => answer))) {
-      if (ended.status === 'fulfilled' && !('tooMuch' in ended.value)) ended.value.page.release();
+    const aborted = this.#inFlight.splice(0);
+    this.#remaining = [...aborted.flatMap(({ range }) => range.windows.toReversed()), ...this.#remaining];
+    for (const { stop } of aborted) stop.abort();
+    for (const ended of await Promise.allSettled(aborted.map(({ answer }) => answer))) {
+      if (ended.status === 'fulfilled' && 'page' in ended.value) ended.value.page.release();
     }
   }
 
-  async #answerFor({ range, answer }: BegunTask): Promise<RangeAnswer | TooMuch> {
+  async #answerFor({ range, answer }: RequestedRange): Promise<RangeAnswer | TooMuch> {
     const found = await answer;
-    if (!('tooMuch' in found)) {
+    if ('page' in found) {
       this.#mayPrefetch = true;
-      this.#fill();
-    } else if (this.#begun.length > 0 && ERRORS_BY_LOAD.has(found.error?.code ?? '')) {
+      this.#prefetch();
+    } else if (this.#inFlight.length > 0 && ERRORS_BY_LOAD.has(found.error?.code ?? '')) {
       this.#mayPrefetch = false;
       await this.abort();
       return readRange(this.#context, { ...this.#options, range });
@@ -217,12 +220,12 @@ export class RangeQueue {
     return found;
   }
 
-  #fill(): void {
-    while (this.#remaining.length > 0 && this.#begun.length < this.#context.runAhead) this.#begin(1);
+  #prefetch(): void {
+    while (this.#remaining.length > 0 && this.#inFlight.length < this.#context.runAhead) this.#request(1);
   }
 
   /** `runAhead` bounds the pages in flight: of prefetched ranges one each, so that the first range is not delayed. */
-  #begin(runAhead: number): void {
+  #request(runAhead: number): void {
     const { windows, maxWindows, until, hasEnd } = this.#options;
     const limits = { largest: windows.largest / DAY_MS, windows: hasEnd ? maxWindows : 1, until };
     const { range, left } = nextRange(this.#remaining, limits);
@@ -231,7 +234,7 @@ export class RangeQueue {
     const signal = AbortSignal.any([this.#context.signal, stop.signal]);
     const answer = readRange({ ...this.#context, signal, runAhead }, { ...this.#options, range });
     answer.catch(() => undefined);
-    this.#begun.push({ ...newTask(range), answer, stop });
+    this.#inFlight.push({ ...newTask(range), answer, stop });
   }
 }
 
@@ -243,7 +246,7 @@ export function newTask(range: ReportRange): RangeTask {
 export function distinctRecords(records: readonly SourceRecord[], { id }: ResourceProfile): SourceRecord[] {
   const byKey = new Map<unknown, SourceRecord>();
   for (const record of records) {
-    const found = record.aside === undefined ? recordKey(record.value, id) : { reject: null };
+    const found = record.rejection === undefined ? recordKey(record.value, id) : { reject: null };
     byKey.set('key' in found ? found.key : record, record);
   }
   return [...byKey.values()];
@@ -259,27 +262,28 @@ export function refuseOutside(
   windows: ReportWindows,
   reading: DayReading,
 ): void {
-  const days = records
-    .filter(({ aside }) => aside === undefined)
-    .map(({ value }) => dayOf(fieldAt(value, windows.field), reading));
-  const outside = days.filter((day) => day === null || day < from || day >= to);
-  if (outside.length === 0) return;
+  const counts = new Map<Day, number>();
+  for (const { value, rejection } of records) {
+    const day = rejection === undefined ? dayOf(fieldAt(value, windows.field), reading) : from;
+    if (day === null || day < from || day >= to) counts.set(day ?? 'no day', (counts.get(day ?? 'no day') ?? 0) + 1);
+  }
+  if (counts.size === 0) return;
+  const found = [...counts].toSorted(([a], [b]) => (a < b ? -1 : 1));
+  const outside = found.reduce((sum, [, count]) => sum + count, 0);
+  const first = found.slice(0, 5).map(([day, count]) => `${count} of ${day}`);
   const last = addDays(to, -1);
-  const found = [...Map.groupBy(outside, (day) => day ?? 'no day')].toSorted(([a], [b]) => (a < b ? -1 : 1));
-  const counts = found.slice(0, 5).map(([day, alike]) => `${alike.length} of ${day}`);
   const asked = from === last ? `of ${last}` : `of ${from} to ${last}`;
-  const message = `${outside.length} of ${records.length} records that were asked for ${asked} are of other days by ${windows.field}: ${counts.join(', ')}${found.length > 5 ? ', ...' : ''}`;
-  const hint = outsideHint(
-    found.map(([day]) => day),
-    { from, to },
-    windows,
-  );
-  throw new SyncError('window_outside', message, { recovery: 'stop', hint });
+  const message = `${outside} of ${records.length} records that were asked for ${asked} are of other days by ${windows.field}: ${first.join(', ')}${found.length > 5 ? ', ...' : ''}`;
+  throw new SyncError('window_outside', message, {
+    recovery: 'stop',
+    hint: outsideHint([...counts.keys()], from, to, windows),
+  });
 }
 
 function outsideHint(
   days: readonly string[],
-  { from, to }: { from: Day; to: Day },
+  from: Day,
+  to: Day,
   { field, to_inclusive, zone }: ReportWindows,
 ): string {
   if (days.includes('no day')) return `windows.field (${field}) must name the field with a record's day`;

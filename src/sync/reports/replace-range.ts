@@ -1,4 +1,8 @@
 // Replaces the rows of report windows by a response, in one transaction.
+//
+// A response for January replaces all rows of January: new and changed ones are written, and rows that it lacks are marked
+// as deleted. Two guards precede that: nothing is deleted by a response that may lack rows, and a window that would lose
+// too many rows stays as it is (held) until an operator confirms.
 import type { CompiledQuery } from 'kysely';
 import type { ReportWindows } from '../../config/profile/incremental.ts';
 import type { WindowRow } from '../../database/own-tables.ts';
@@ -7,7 +11,7 @@ import { forgetDeleteCandidates } from '../../database/state/suspects.ts';
 import { forgetSourceTexts } from '../../database/state/versions.ts';
 import { rowsOfDays, saveWindows } from '../../database/state/windows.ts';
 import { keyRecords } from '../../load/key-records.ts';
-import type { PageFacts, PageLoader, PageOutcome } from '../../load/page-loader.ts';
+import type { PageLoader, PageOutcome } from '../../load/page-loader.ts';
 import { shapeOf } from '../../load/prepare-page.ts';
 import { SyncError } from '../../model/errors.ts';
 import type { JsonValue } from '../../model/json.ts';
@@ -17,6 +21,7 @@ import { timestampText } from '../../model/timestamp-text.ts';
 import { tombstoneOf, updatedColumns } from '../../rows/columns/updated-time.ts';
 import { fieldAt } from '../../rows/records/as-record.ts';
 import { describeExcess } from '../deletes/detect-deletes.ts';
+import { isWrittenAfter } from '../deletes/soft-delete.ts';
 import type { ResourceContext } from '../resource-context.ts';
 import type { RunContext } from '../run-progress.ts';
 import type { JoinedPage, StatedTotals } from './read-range.ts';
@@ -69,31 +74,32 @@ export async function findExcessiveLosses(
   { range, page, isWhole }: RangeResponse,
 ): Promise<HeldWindows> {
   const { profile, deletes } = context;
-  const before = await readRowsBefore(context, reports, range);
   const { keyed, rejects } = keyRecords(page.records, profile);
+  // A rejected record may be that of a row.
+  if (!isWhole || rejects.length > 0) return new Map();
+  const before = await readRowsBefore(context, reports, range);
   const listed = keyed.filter(({ value }) => tombstoneOf(value, profile) === null);
-  const response = { keys: listed.map(({ key }) => key), tombstoned: [], written: listed };
-  const isLoss = lossRule(context, page, isWhole && rejects.length === 0);
-  const contents = contentsOf(before, response, { windows: range.windows, reports, isLoss });
-  const held = contents.flatMap(({ window, before: rowsBefore, gone, rows }): [Day, string][] => {
-    const isReleased = reports.rows.get(window.start)?.released_at != null;
-    if (isReleased || gone.length === 0) return [];
+  const response = { keys: new Set(listed.map(({ key }) => key)), written: listed };
+  const held = new Map<Day, string>();
+  for (const window of compareWindows(reports, range.windows, before, response, (row) => isLoss(context, page, row))) {
+    const { start } = window.window;
+    const gone = window.gone.length;
+    const isReleased = reports.rows.get(start)?.released_at != null;
+    if (isReleased || gone === 0) continue;
     let why: string | null = null;
-    if (rows === 0) {
-      why = rowsBefore === 1 ? 'its only row would be deleted' : `all of its ${rowsBefore} rows would be deleted`;
-    } else if (gone.length > MAX_FREE_LOSSES) {
-      why = describeExcess(deletes, { requested: gone.length, live: rowsBefore, recent: 0 });
+    if (window.rows === 0) {
+      why = window.before === 1 ? 'its only row would be deleted' : `all of its ${window.before} rows would be deleted`;
+    } else if (gone > MAX_FREE_LOSSES) {
+      why = describeExcess(deletes, { requested: gone, live: window.before, recent: 0 });
     }
-    return why === null ? [] : [[window.start, why]];
-  });
-  return new Map(held);
+    if (why !== null) held.set(start, why);
+  }
+  return held;
 }
 
-/** Returns true for a row that is deleted if the response does not have it: none that was written after the request. */
-function lossRule({ clock }: ResourceContext, { requestedAt }: JoinedPage, isWhole: boolean) {
-  const [now, at] = [timestampText(clock.now()), timestampText(requestedAt)];
-  // A row with a future time was written before our clock was put back.
-  return ({ syncedAt }: RowOfDay): boolean => isWhole && (syncedAt <= at || syncedAt > now);
+/** True for a row that a complete response would have if it still existed: none that was written after the request. */
+function isLoss({ clock }: ResourceContext, { requestedAt }: JoinedPage, row: RowOfDay): boolean {
+  return !isWrittenAfter(row, requestedAt, clock.now());
 }
 
 export interface Replaced {
@@ -121,8 +127,12 @@ export async function replaceRange(
     const before = await readRowsBefore(context, reports, range);
     for (const [key, { day }] of before) if (isHeld(day)) before.delete(key);
     const open = range.windows.filter(({ start }) => !isHeld(start));
-    const isLoss = lossRule(context, page, isWhole && facts.unkeyed === 0);
-    const contents = contentsOf(before, facts, { windows: open, reports, isLoss });
+    const keys = new Set(facts.keys);
+    for (const { key } of facts.tombstoned) keys.delete(key);
+    // A record without a usable key may be that of a row.
+    const mayDelete = isWhole && facts.unkeyed === 0;
+    const isGone = (row: RowOfDay): boolean => mayDelete && isLoss(context, page, row);
+    const contents = compareWindows(reports, open, before, { keys, written: facts.written }, isGone);
     context.progress.columns.addPage(facts, timestampText(page.requestedAt));
     const gone = contents.flatMap((one) => one.gone);
     const { resource } = context.owned;
@@ -186,13 +196,14 @@ function findDayColumn(table: TableShape, id: string | readonly string[], field:
   const [column] = updatedColumns(table.columns, { updated: field });
   if (column === undefined) return id === field ? { name: table.key[0] ?? '', path: [field], type: 'text' } : null;
   if (column.type !== 'json' && column.type !== 'boolean') return column;
-  throw new SyncError('window_field', `the column ${column.name} is ${column.type}, so no rows can be found by day`, {
+  throw new SyncError('window_outside', `the column ${column.name} is ${column.type}, so no rows can be found by day`, {
     recovery: 'stop',
     hint: `give the field its type in the profile, fields: { ${field}: { type: date } }, and make the tables anew: content-sync rebuild`,
   });
 }
 
-interface WindowContents {
+/** A window before and after a response. */
+interface ComparedWindow {
   window: ReportWindow;
   /** Live rows before, and the keys of those that the response does not have. */
   before: number;
@@ -202,41 +213,39 @@ interface WindowContents {
   hasChanged: boolean;
 }
 
-/** `isLoss`: true for a row that is deleted if the response does not have it. */
-function contentsOf(
+/**
+ * Compares the live rows of some windows with a response. `keys` are those of its live records, `written` the new and
+ * changed ones; `isGone` decides whether a row that it lacks is deleted. A record may move to another day.
+ */
+function compareWindows(
+  reports: Reports,
+  windows: readonly ReportWindow[],
   before: ReadonlyMap<string, RowOfDay>,
-  {
-    keys,
-    tombstoned,
-    written,
-  }: Pick<PageFacts, 'keys' | 'tombstoned'> & { written: readonly { key: string; value: JsonValue }[] },
-  range: { windows: readonly ReportWindow[]; reports: Reports; isLoss: (row: RowOfDay) => boolean },
-): WindowContents[] {
-  const { windows, reports, isLoss } = range;
-  const listed = new Set(keys);
-  for (const { key } of tombstoned) listed.delete(key);
-  const gone = [...before].filter(([key, row]) => !listed.has(key) && isLoss(row));
-  const after = new Map([...before].map(([key, { day }]) => [key, day]));
-  const changed = new Set(gone.map(([, { day }]) => day));
-  for (const [key] of gone) after.delete(key);
+  { keys, written }: { keys: ReadonlySet<string>; written: readonly { key: string; value: JsonValue }[] },
+  isGone: (row: RowOfDay) => boolean,
+): ComparedWindow[] {
+  const startOf = (day: Day): Day => windowAt(day, reports.windows.granularity).start;
+  const compared = new Map<Day, ComparedWindow>();
+  for (const window of windows) compared.set(window.start, { window, before: 0, gone: [], rows: 0, hasChanged: false });
+  const windowOf = new Map<string, ComparedWindow | undefined>();
+  for (const [key, row] of before) {
+    const window = compared.get(startOf(row.day));
+    if (window !== undefined) window.before += 1;
+    if (keys.has(key) || !isGone(row)) windowOf.set(key, window);
+    else if (window !== undefined) {
+      window.gone.push(key);
+      window.hasChanged = true;
+    }
+  }
   for (const { key, value } of written) {
     const day = dayIn(reports, value);
     if (day === null) continue;
-    changed.add(day).add(after.get(key) ?? day);
-    after.set(key, day);
+    const window = compared.get(startOf(day));
+    for (const changed of [window, windowOf.get(key)]) if (changed !== undefined) changed.hasChanged = true;
+    windowOf.set(key, window);
   }
-  const startOf = (day: Day): Day => windowAt(day, reports.windows.granularity).start;
-  const rowsBefore = Map.groupBy(before, ([, { day }]) => startOf(day));
-  const rowsGone = Map.groupBy(gone, ([, { day }]) => startOf(day));
-  const rowsAfter = Map.groupBy(after, ([, day]) => startOf(day));
-  const changedStarts = new Set([...changed].map(startOf));
-  return windows.map((window) => ({
-    window,
-    before: rowsBefore.get(window.start)?.length ?? 0,
-    gone: (rowsGone.get(window.start) ?? []).map(([key]) => key),
-    rows: rowsAfter.get(window.start)?.length ?? 0,
-    hasChanged: changedStarts.has(window.start),
-  }));
+  for (const window of windowOf.values()) if (window !== undefined) window.rows += 1;
+  return [...compared.values()];
 }
 
 const NEVER_FETCHED = { fetched_at: null, is_final: 0, rows: 0, capped: 0, totals: null, changed_at: null } as const;
@@ -246,7 +255,7 @@ function fetchedRow(
   resource: string,
   { windows, rows }: Reports,
   { page: { requestedAt }, isCapped, isWhole, totals }: RangeResponse,
-  { window, rows: count, hasChanged }: WindowContents,
+  { window, rows: count, hasChanged }: ComparedWindow,
 ): WindowRow {
   const at = timestampText(requestedAt);
   return {

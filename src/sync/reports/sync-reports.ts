@@ -1,3 +1,17 @@
+// Syncs a resource of reports, whose records are listed by day, week or month (`windows` of the profile).
+//
+// A report such as page views changes until some days after its window has ended, and rows can vanish from it. So a run
+// requests the windows that are new or may have changed, and each response replaces the rows of its windows:
+//
+// | response for a range of windows                    | what is done                                              |
+// |----------------------------------------------------|-----------------------------------------------------------|
+// | complete                                           | its rows replace those of the windows                     |
+// | more than fits into one response, or times out     | the range is requested in two halves                      |
+// | refused, and it has the current day or a later one | requested again without those days                        |
+// | refused                                            | halves; one window stays as it is for the next run        |
+// | records moved between its pages                    | requested again, at most three times                      |
+// | states larger totals than its rows have            | halves, down to one window; then requested once more      |
+// | lacks too many rows of before                      | requested once more; then an operator has to confirm      |
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { ReportWindows } from '../../config/profile/incremental.ts';
 import { asksForEnd } from '../../config/profile/resource.ts';
@@ -19,11 +33,38 @@ import type { ScanPlan } from '../plan.ts';
 import type { Warning } from '../report.ts';
 import { countPage, type RunContext, withPage } from '../run-progress.ts';
 import { endWarnings, judgeScan } from '../scan/load-pages.ts';
-import { compareTotals, distinctRecords, isShort, newTask, type RangeAnswer, type RangeOptions, RangeQueue, type RangeTask, refuseOutside, type TooMuch } from './read-range.ts';
-import { findExcessiveLosses, type HeldWindows, type RangeResponse, readRowsOfRange, replaceRange, type Reports } from './replace-range.ts';
-import { addDays, type Day, dayReading, dueWindows, endingWith, halvesOf, keptFrom, localDay, type ReportRange, type ReportWindow } from './report-windows.ts';
-
-// Syncs a resource of reports, whose records are listed by day, week or month (`windows` of the profile).
+import {
+  compareTotals,
+  distinctRecords,
+  isShort,
+  newTask,
+  type RangeAnswer,
+  type RangeOptions,
+  RangeQueue,
+  type RangeTask,
+  refuseOutside,
+  type TooMuch,
+} from './read-range.ts';
+import {
+  findExcessiveLosses,
+  type HeldWindows,
+  type RangeResponse,
+  readRowsOfRange,
+  replaceRange,
+  type Reports,
+} from './replace-range.ts';
+import {
+  addDays,
+  type Day,
+  dayReading,
+  dueWindows,
+  endingWith,
+  halvesOf,
+  keptFrom,
+  localDay,
+  type ReportRange,
+  type ReportWindow,
+} from './report-windows.ts';
 
 interface ReportScan {
   reports: Reports;
@@ -43,42 +84,32 @@ interface ReportScan {
 }
 
 /**
- * Scans the windows of reports, the newest first: each range is requested whole, split in two if that is too much, and
- * replaces what the tables hold of it in one transaction together with the checkpoint. The next ranges are prefetched
- * meanwhile. Adds its warnings to the run's. Throws `SyncError` with everything up to the last range in place.
+ * Scans the windows of reports, the newest first. Each range replaces its windows in one transaction together with the
+ * checkpoint. Adds its warnings to the run's. Throws `SyncError` with everything up to the last range in place.
  */
 export async function syncReports(context: RunContext, plan: ScanPlan, windows: ReportWindows): Promise<void> {
-  const { warehouse, owned, clock, progress } = context;
+  const { owned, progress, signal } = context;
   const { scan, due } = await beginScan(context, plan, windows);
   const { reports, refusals, warnings } = scan;
-  await syncRanges(context, scan, due);
-  if (refusals.error !== null && !refusals.isAnyRead) throw refusals.error;
-  const ended = {
-    next: null,
-    isLast: true,
-    pages: 0,
-    records: 0,
-    serverDate: null,
-    isComplete: scan.isComplete,
-    updated: [],
-  };
-  const checkpoint = checkpointAfter(scan.checkpoint, ended, clock.now());
-  await owned.runAlone(() => owned.commit([saveCheckpoint(warehouse.own, checkpoint)]));
-  const dropped = await dropOldWindows(context, reports);
-  const current = windowWarnings([...reports.rows.values()], owned.resource, windows);
-  progress.warnings.push(...warnings.values(), ...current, ...dropped);
-}
-
-async function syncRanges(context: RunContext, scan: ReportScan, due: readonly ReportWindow[]): Promise<void> {
   const queue = new RangeQueue(context, scan.options, due);
   try {
     for (let next = queue.next(); next !== null; next = queue.next()) {
-      context.signal.throwIfAborted();
+      signal.throwIfAborted();
       queue.putBack(await syncRange(context, scan, next.task, next.answer));
     }
   } finally {
     await queue.abort();
   }
+  if (refusals.error !== null && !refusals.isAnyRead) throw refusals.error;
+  await endScan(context, scan);
+  await dropOldWindows(context, reports);
+  progress.warnings.push(...warnings.values(), ...windowWarnings([...reports.rows.values()], owned.resource, windows));
+}
+
+async function endScan({ owned, warehouse, clock }: RunContext, { checkpoint, isComplete }: ReportScan): Promise<void> {
+  const end = { next: null, isLast: true, pages: 0, records: 0, serverDate: null, updated: [], isComplete };
+  const ended = checkpointAfter(checkpoint, end, clock.now());
+  await owned.runAlone(() => owned.commit([saveCheckpoint(warehouse.own, ended)]));
 }
 
 async function beginScan(
@@ -147,11 +178,11 @@ async function syncRange(
     return halve(range) ?? deferWindow(context, scan, range, error);
   }
   Object.assign(scan.refusals, { inARow: 0, isAnyRead: true });
-  if ('tooMuch' in answer) {
+  if ('error' in answer) {
     requestHalf(scan, range);
     const halves = halve(range);
     if (halves !== null) return halves;
-    if (answer.tooMuch !== 'refused' || answer.error === null) throw answer.error ?? new Error('nothing to split');
+    if (answer.error?.code !== 'window_too_large') throw answer.error ?? new Error('nothing to split');
     scan.isComplete = false;
     return deferWindow(context, scan, range, answer.error);
   }
@@ -227,6 +258,7 @@ async function applyAnswer(
   const responses = task.responses + 1;
   const records = distinctRecords(page.records, profile);
   refuseOutside(records, range, windows, reading);
+
   const verdict = judgeScan(end, profile, former?.end ?? null);
   if (!verdict.isComplete && verdict.mayRepeat && responses < MAX_SCANS_PER_RANGE) {
     const again = { ...task, responses, former: { end, endedAt: clock.now() } };
@@ -247,8 +279,8 @@ async function applyAnswer(
     totals: differs.length === 0 ? null : { from: range.from, to: range.to, differs },
   };
   const losses = await findExcessiveLosses(context, scan.reports, response);
-  // A response that deletes too much is requested again; then an operator has to accept it.
   if (losses.size > 0 && !task.wasExcessive) return [{ ...task, responses, wasExcessive: true }];
+
   await replaceWindows(context, scan, response, losses);
   if (!verdict.isComplete) scan.isComplete = false;
   for (const warning of endWarnings(verdict)) scan.warnings.set(warning.code, warning);
@@ -276,20 +308,11 @@ async function replaceWindows(
   const { warehouse, clock, owned, progress, run, watcher } = context;
   const { page, range } = response;
   const { serverDate, fullPageSize, parts } = page;
+  const position = JSON.stringify({ url: `/~reports/${range.from}` });
+  const passed = { next: position, isLast: false, pages: parts.length, serverDate, fullPageSize, updated: [] };
   let next = scan.checkpoint;
   const { outcome, deleted } = await replaceRange(context, scan.reports, response, held, (replaced) => {
-    const { records } = replaced.outcome;
-    const position = JSON.stringify({ url: `/~reports/${range.from}` });
-    const passed = {
-      next: position,
-      isLast: false,
-      pages: parts.length,
-      records,
-      serverDate,
-      fullPageSize,
-      updated: [],
-    };
-    next = checkpointAfter(scan.checkpoint, passed, clock.now());
+    next = checkpointAfter(scan.checkpoint, { ...passed, records: replaced.outcome.records }, clock.now());
     const figures = withPage(progress.figures, replaced.outcome, progress.meter, parts.length);
     figures.deleted += replaced.deleted;
     return [saveCheckpoint(warehouse.own, next), saveCounters(warehouse.own, run, figures)];
@@ -308,90 +331,73 @@ const ROWS_PER_STEP = 200;
  * stores when: they are not requested again. The next run continues a window that was half removed when the process was
  * killed.
  */
-async function dropOldWindows(context: RunContext, reports: Reports): Promise<Warning[]> {
+async function dropOldWindows(context: RunContext, reports: Reports): Promise<void> {
   const { clock, signal } = context;
   const { windows, rows } = reports;
   const kept = keptFrom(windows.keep, localDay(clock.now(), timeZone(windows.zone)));
-  if (kept === null) return [];
-  const old = [...rows.values()]
-    .filter((row) => row.window_end <= kept && row.dropped_at === null)
-    .toSorted((a, b) => (a.window_start < b.window_start ? -1 : 1));
-  const [first] = old;
-  if (first === undefined) return [];
-  let dropped = 0;
-  for (const row of old) {
+  if (kept === null) return;
+  const old = [...rows.values()].filter((row) => row.window_end <= kept && row.dropped_at === null);
+  for (const row of old.toSorted((a, b) => (a.window_start < b.window_start ? -1 : 1))) {
     signal.throwIfAborted();
-    dropped += await dropWindow(context, reports, row);
+    await dropWindow(context, reports, row);
   }
-  const { keep } = windows;
-  const age = keep === null || keep.months === 0 ? `${keep?.days ?? 0} days` : `${keep.months} months`;
-  const message = `${old.length} window${old.length === 1 ? '' : 's'} from ${first.window_start} on, older than ${age}, left the copy with ${dropped} row${dropped === 1 ? '' : 's'}`;
-  const hint =
-    'nothing is to be done: `windows.keep` says so; _sync_windows remembers when, and how many rows there were';
-  return [{ code: 'windows_dropped', message, hint }];
 }
 
 /**
  * Only the last step stores that the window is dropped. The first of several stores that it may change: if `keep` is
  * raised before the last one, the window is fetched again.
  */
-async function dropWindow(context: RunContext, reports: Reports, row: WindowRow): Promise<number> {
+async function dropWindow(context: RunContext, reports: Reports, row: WindowRow): Promise<void> {
   const { warehouse, owned, clock } = context;
+  const { own } = warehouse;
+  const { resource } = owned;
   const [table, ...children] = shapeOf(owned).tables;
   const range = { from: row.window_start, to: row.window_end };
-  const found = table === undefined ? [] : [...(await readRowsOfRange(context, reports, range, 'all')).keys()];
+  const keys = table === undefined ? [] : [...(await readRowsOfRange(context, reports, range, 'all')).keys()];
   const dropped = { ...row, held_at: null, held: null, released_at: null, dropped_at: timestampText(clock.now()) };
-  const steps = inParts(found, ROWS_PER_STEP);
-  for (const [index, keys] of (steps.length === 0 ? [[]] : steps).entries()) {
-    const isLast = index >= steps.length - 1;
-    const saved = isLast ? [dropped] : index === 0 ? [{ ...row, is_final: 0 } as const] : [];
-    const statements = [
-      ...(table === undefined ? [] : dropStatements(warehouse, { resource: owned.resource, table, children, keys })),
-      ...saveWindows(warehouse.own, saved),
-    ];
-    await owned.runAlone(() => owned.commit(statements));
+  const steps = inParts(keys, ROWS_PER_STEP);
+  for (const [index, step] of steps.entries()) {
+    const removal = table === undefined ? [] : dropStatements(warehouse, { resource, table, children, keys: step });
+    const isFirstOfSeveral = index === 0 && steps.length > 1;
+    const mayChange = isFirstOfSeveral ? saveWindows(own, [{ ...row, is_final: 0 }]) : [];
+    const ended = index === steps.length - 1 ? saveWindows(own, [dropped]) : [];
+    await owned.runAlone(() => owned.commit([...removal, ...mayChange, ...ended]));
     await nextTurn();
   }
+  if (steps.length === 0) await owned.runAlone(() => owned.commit(saveWindows(own, [dropped])));
   reports.rows.set(row.window_start, dropped);
-  return found.length;
 }
 
 /** What an operator has to know of the stored windows; reported by every run as long as it is so. Pure. */
 function windowWarnings(rows: readonly WindowRow[], resource: string, { most }: ReportWindows): Warning[] {
-  const warn = (
-    code: Warning['code'],
-    found: (row: WindowRow) => boolean,
-    describe: (first: WindowRow, isOne: boolean) => string,
-    hint: string,
-  ): Warning[] => {
-    const days = rows.filter((row) => row.dropped_at === null && found(row));
-    const [first] = days;
-    if (first === undefined) return [];
-    const isOne = days.length === 1;
-    const name = nameWindows(days.map(({ window_start }) => window_start));
-    return [{ code, message: `${name} ${isOne ? 'is' : 'are'} ${describe(first, isOne)}`, hint }];
-  };
-  return [
-    ...warn(
-      'window_held',
-      ({ held_at }) => held_at !== null,
-      ({ held }, isOne) =>
-        `kept as ${isOne ? 'it was' : 'they were'}, because by the service's answer too much would be deleted: ${held ?? ''}`,
-      `look at the service; then content-sync deletes confirm ${resource} takes its next answer over, whatever it deletes`,
-    ),
-    ...warn(
-      'window_capped',
-      ({ capped }) => capped === 1,
-      () => `as large as the service lists at most (windows.most: ${most ?? '–'}): rows may be missing`,
-      'set a finer windows.granularity, or fewer dimensions; windows.most only if the service lists more than that',
-    ),
-    ...warn(
-      'window_total_differs',
-      ({ totals }) => totals !== null,
-      ({ totals }) => `counted otherwise than the service tells: ${totals ?? ''}`,
-      'see _sync_windows; if totals count what is not listed, take them out of windows.totals, or accept: [totals]',
-    ),
-  ];
+  const present = rows.filter(({ dropped_at }) => dropped_at === null);
+  const held = present.filter(({ held_at }) => held_at !== null);
+  const capped = present.filter(({ capped: isCapped }) => isCapped === 1);
+  const differing = present.filter(({ totals }) => totals !== null);
+  const warnings: Warning[] = [];
+  if (held.length > 0) {
+    const message = `${nameRows(held)} kept as before, because by the service's answer too much would be deleted: ${held[0]?.held ?? ''}`;
+    const hint = `look at the service; then content-sync deletes confirm ${resource} takes its next answer over, whatever it deletes`;
+    warnings.push({ code: 'window_held', message, hint });
+  }
+  if (capped.length > 0) {
+    const message = `${nameRows(capped)} as large as the service lists at most (windows.most: ${most ?? '–'}): rows may be missing`;
+    const hint =
+      'set a finer windows.granularity, or fewer dimensions; windows.most only if the service lists more than that';
+    warnings.push({ code: 'window_capped', message, hint });
+  }
+  if (differing.length > 0) {
+    const message = `${nameRows(differing)} counted otherwise than the service tells: ${differing[0]?.totals ?? ''}`;
+    const hint =
+      'see _sync_windows; if totals count what is not listed, take them out of windows.totals, or accept: [totals]';
+    warnings.push({ code: 'window_total_differs', message, hint });
+  }
+  return warnings;
+}
+
+/** As in `3 windows (...) are` and `the window of 2026-01-31 is`. */
+function nameRows(rows: readonly WindowRow[]): string {
+  return `${nameWindows(rows.map(({ window_start }) => window_start))} ${rows.length === 1 ? 'is' : 'are'}`;
 }
 
 /** As in `3 windows (...)` and `the window of 2026-01-31`. */

@@ -1,3 +1,4 @@
+// Loads the pages of a listing into tables, one transaction per page with the checkpoint after it; and judges the end.
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { DescendingOrder, isNewestFirst } from '../../checks/filter.ts';
 import { filterQuery, listingScan } from '../../checks/listing-scan.ts';
@@ -22,8 +23,6 @@ import type { ScanPlan } from '../plan.ts';
 import type { Warning } from '../report.ts';
 import { countPage, type RunContext, withPage } from '../run-progress.ts';
 import { partitionsOf, resumeScan, seenStatements } from './resume-scan.ts';
-
-// Loads the pages of a listing into tables, one transaction per page with the checkpoint after it; and judges the end.
 
 /** One of the scans that `scanUntilComplete` makes. */
 export interface ScanAttempt {

@@ -1,3 +1,4 @@
+// Scans a listing, and repeats the scan until it has seen every record.
 import { sinceValue, toEpochMs } from '../../checks/since.ts';
 import type { CheckpointRow } from '../../database/own-tables.ts';
 import { NO_SCAN, readCheckpoint, saveCheckpoint } from '../../database/state/checkpoints.ts';
@@ -15,12 +16,16 @@ import { type ItemReading, readItem } from '../../pagination/read-item.ts';
 import { storedZone, updatedColumns, updatedTime, updatedZone } from '../../rows/columns/updated-time.ts';
 import { KEY_FINGERPRINT_BYTES, keyFingerprints } from '../../rows/records/record-key.ts';
 import { unseenRows } from '../deletes/detect-deletes.ts';
-import { catchUpWarning, type FilterEvidence, isAccepted, newEvidence, orderWarning } from '../filter/filter-evidence.ts';
+import {
+  catchUpWarning,
+  type FilterEvidence,
+  isAccepted,
+  newEvidence,
+  orderWarning,
+} from '../filter/filter-evidence.ts';
 import { type ScanPlan, startScan } from '../plan.ts';
 import type { RunContext } from '../run-progress.ts';
 import { endWarnings, type LoadedScan, loadPages, type ScanAttempt, type ScanVerdict } from './load-pages.ts';
-
-// Scans a listing, and repeats the scan until it has seen every record.
 
 /** The result of scanning a resource until it is complete, or until the repetitions are used up. */
 export interface WholeScan extends ScanVerdict {

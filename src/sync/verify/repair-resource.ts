@@ -1,3 +1,4 @@
+// `verify --repair`: reads differing records from the service again, and writes or deletes their rows.
 import { sql } from 'kysely';
 import { inParts } from '../../database/state/in-parts.ts';
 import { resolveRejects, restoreDeletes } from '../../database/state/stored-rows.ts';
@@ -20,8 +21,6 @@ import { type ResourceContext, type SourceContext, withResource } from '../resou
 import type { DifferenceKind } from './report.ts';
 import { readFromListing, toRunContext } from './service-listing.ts';
 import type { Verification } from './verify-resource.ts';
-
-// `verify --repair`: reads differing records from the service again, and writes or deletes their rows.
 
 export interface Repaired {
   /** Records read from the service again and written as further versions. */

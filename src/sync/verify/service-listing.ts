@@ -1,3 +1,4 @@
+// Reads the whole listing of a resource for `verify`, without writing and without a lease.
 import { setImmediate as yieldToEvents } from 'node:timers/promises';
 import type { ReportWindows } from '../../config/profile/incremental.ts';
 import { asksForEnd } from '../../config/profile/resource.ts';
@@ -21,8 +22,6 @@ import { newProgress, type RunContext } from '../run-progress.ts';
 import { concludeScan, pagesOf } from '../scan/load-pages.ts';
 import { waitFor } from '../scan/scan-until-complete.ts';
 import type { Findings } from './report.ts';
-
-// Reads the whole listing of a resource for `verify`, without writing and without a lease.
 
 /** A listing that moves while it is read is scanned this many times. */
 const MAX_SCANS = 3;
@@ -70,11 +69,11 @@ export async function readListing<T>(
     for await (const page of await pagesToVerify(context, former, formerEndedAt)) {
       try {
         const { records, forgotten } = dropForgotten(page.records, profile, owned.forgotten);
-        const { keyed, rejects, leftOut } = keyRecords(records, profile);
+        const { keyed, rejects, filteredOut } = keyRecords(records, profile);
         for (const [key, record] of readPage(keyed, rejects.length)) listing.seen.set(key, record);
         // Each of several listings has a total of its own.
         if (isOneListing) listing.total = page.total ?? listing.total;
-        withoutKey += forgotten + rejects.length + leftOut.length;
+        withoutKey += forgotten + rejects.length + filteredOut.length;
         if (page.end !== null) {
           end = page.end;
           const { verdict } = concludeScan(context, page, end, { former });
@@ -199,7 +198,7 @@ async function* readRangePages(
 ): AsyncGenerator<Page> {
   const answer = await readRange(context, { range, windows, hasEnd: how.hasEnd, lane: 'backfill', fullPageSize: null });
   const halves = halvesOf(range);
-  if ('tooMuch' in answer) {
+  if ('error' in answer) {
     if (halves === null) throw answer.error ?? new Error('a single window is too large');
   } else {
     const isCutShort = how.comparesTotals && isShort(compareTotals(windows.totals, answer.body, answer.page.records));

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { deliveryFieldSchema, eventFieldSchema } from '../../../src/config/profile/basic-fields.ts';
+import { deliveryFieldSchema, eventFieldSchema } from '../../../src/config/profile/delivery-fields.ts';
 
 describe('a place in a delivery', () => {
   it.each([

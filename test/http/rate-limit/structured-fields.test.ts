@@ -25,6 +25,6 @@ it('F024 a list that must fail is not read as a list of policies', () => {
 });
 
 it('a member that says nothing about the limit is left out', () => {
-  expect(rateLimitMembers('"p";t=5, "q";r=2')).toEqual([{ name: 'q', remaining: 2, requests: true }]);
-  expect(rateLimitMembers('policy;r=1')).toEqual([{ name: 'policy', remaining: 1, requests: true }]);
+  expect(rateLimitMembers('"p";t=5, "q";r=2')).toEqual([{ name: 'q', remaining: 2 }]);
+  expect(rateLimitMembers('policy;r=1')).toEqual([{ name: 'policy', remaining: 1 }]);
 });

@@ -2,35 +2,53 @@ import { describe, expect, it } from 'vitest';
 import { type AnsweredPage, openPageStyle } from '../../../src/pagination/page-styles/page-styles.ts';
 import { parseJson } from '../../../src/rows/json/parse-json.ts';
 import { pageProfile } from '../five-styles.ts';
+import type { ApiAnswer } from '../../../src/http/client.ts';
 import type { PageProfile } from '../../../src/config/profile/page-style.ts';
 
 const BASE = new URL('https://cms.example.com/v1/content');
+
+/** A page of so many records, what is known of the scan, and the request's query. */
+interface Facts extends Partial<AnsweredPage> {
+  query?: string;
+  received?: number;
+  headers?: ApiAnswer['headers'];
+}
+
+const ANSWER = {
+  outcome: 'ok' as const,
+  code: 'ok',
+  status: 200,
+  bytes: Buffer.alloc(0),
+  requestedAt: 0,
+  serverDate: null,
+};
+const AGE = { ageMs: 0, lifetimeMs: null, isStated: false };
+const NO_SIGNALS = { totals: [], pages: [], more: null };
 
 /** What follows the answer `body` to a request with `query`: a query, what shows the end (null: nothing), or a fault's code. */
 function nextOf(
   style: PageProfile['style'],
   profile: object,
   body: string,
-  facts: Partial<AnsweredPage> & { query?: string } = {},
+  { query = '', received = 2, headers = {}, ...others }: Facts = {},
 ): unknown {
-  const url = new URL(facts.query ?? '', BASE);
-  const json = parseJson(body);
-  const { query: _, ...others } = facts;
-  const received = facts.received ?? 2;
-  const position = { url: url.pathname + url.search };
-  const place = { position, isFirst: false, answeredUrl: url, baseUrl: BASE, headers: {}, json, records: [] };
-  const counts = { received, isEmpty: received === 0, seen: 2, total: null, pages: null, fullPageSize: 0 };
+  const url = new URL(query, BASE);
+  const answer = { ...ANSWER, age: AGE, url, headers, json: parseJson(body) };
+  const records = Array.from({ length: received }, () => ({ value: {}, bytes: Buffer.alloc(0) }));
+  const request = { url: url.pathname + url.search };
+  const place = { request, isFirst: false, answer, baseUrl: BASE, records, keys: Buffer.alloc(0), signals: NO_SIGNALS };
+  const counts = { isEmpty: received === 0, seen: 2, total: null, pages: null, fullPageSize: 0 };
   const step = openPageStyle(pageProfile(style, 2, { ...profile })).next({ ...place, ...counts, ...others });
   if ('next' in step) return step.next.url.replace(/^[^?#]*/, '');
   return 'code' in step ? step.code : step.end;
 }
 
 /** What follows page 2 that names this number as the next. */
-const behindTwo = (next: unknown, facts: Partial<AnsweredPage> = {}): unknown =>
+const behindTwo = (next: unknown, facts: Facts = {}): unknown =>
   nextOf('page', { next_page: 'meta.next' }, JSON.stringify({ meta: { next } }), { query: '?page=2', ...facts });
 
 describe('page style with the number of the next page', () => {
-  it.each<[string, unknown, Partial<AnsweredPage>, unknown]>([
+  it.each<[string, unknown, Facts, unknown]>([
     ['a number', 3, {}, '?page=3'],
     ['a number as text, behind a gap', '5', {}, '?page=5'],
     ['null: the end', null, {}, 'signal'],
@@ -99,7 +117,7 @@ describe('cursor style', () => {
 });
 
 describe('page and offset style', () => {
-  it.each<[string, Partial<AnsweredPage>, string | null]>([
+  it.each<[string, Facts, string | null]>([
     ['a full page, no total', { received: 2 }, '?page=4'],
     ['F052 a short page, no total: services cut pages silently', { received: 1 }, '?page=4'],
     ['an empty page, no total: the end', { received: 0 }, 'empty'],
@@ -116,7 +134,7 @@ describe('page and offset style', () => {
     expect(nextOf('page', {}, '{}', { query: '?page=3', ...facts })).toBe(expected);
   });
 
-  it.each<[string, Partial<AnsweredPage>, string | null]>([
+  it.each<[string, Facts, string | null]>([
     ['a full page', { received: 2 }, '?offset=6'],
     ['a page cut by the service advances by what came', { received: 1 }, '?offset=5'],
     ['F056 a page larger than asked for advances by what came', { received: 20 }, '?offset=24'],

@@ -1,7 +1,7 @@
 // What the imitated services share: an HTTP server, records, and the reading of a query. Nothing of the program is used.
 import { createServer, type IncomingHttpHeaders, type Server } from 'node:http';
 
-export type Item = Record<string, string | number>;
+export type Item = Record<string, string | number | null>;
 
 export interface Asked {
   path: string;
@@ -17,7 +17,7 @@ interface Reply {
   body?: unknown;
 }
 
-/** How a product behaves. */
+/** How a product behaves. What is not there is 404, and 401 without the credential. */
 export interface Product {
   /** The product or style, and what is special about it. */
   name: string;
@@ -25,33 +25,43 @@ export interface Product {
   sizes: Record<string, number>;
   /** Names of the key, of a text that no two records share, and of the time of change. */
   fields: readonly [key: string, title: string, changed: string];
-  /** The key of the record of a number, and how a time is written, where it is not the number and ISO 8601. */
-  key?: (at: number) => string;
+  /** The key of a record by its number, and how a time is written, if not that number and ISO 8601. */
+  key?: (at: number) => string | number;
   stamp?: (time: string) => string | number;
   /** Where the API begins, as a user copies it from the documentation. */
   base?: string;
-  /** What a user has from the service, and options of `init` that its documentation suggests. */
-  credential?: { secret: string; user?: string };
-  options?: readonly string[];
-  admits?: (asked: Asked) => boolean;
+  /** What a user has from the service, and the headers in which the service wants it. */
+  credential?: { secret: string; user?: string; headers: Record<string, string> };
   denied?: Reply;
-  /** Documents and indexes. */
+  /** Options of `init` that the documentation suggests. */
+  options?: readonly string[];
+  /** A description that anyone may read: its head, the parameters of a listing, and what stands before its name. */
+  docs?: readonly [path: string, head: object, parameters: string, before?: string];
+  /** The body at the base. */
+  index?: (names: readonly string[], root: string) => unknown;
   others?: (asked: Asked, names: readonly string[]) => Reply | undefined;
   /** Finds name and id in a path; `/name` and `/name/id` below the base if absent. */
   place?: RegExp;
-  list: (asked: Asked, items: Item[], name: string) => Reply | undefined;
+  list: (asked: Asked, items: Item[], name: string) => Reply;
+  /** The status for a record that does not exist, if not 404. */
+  gone?: number;
   /** The body for one record; the record itself if absent. */
-  one?: (item: Item, name: string, asked: Asked) => unknown;
-  /** For a path or an id that does not exist. */
-  missing?: Reply;
+  one?: (item: Item, name: string, root: string) => unknown;
 }
+
+export const header = (name: string, secret: string) => ({ secret, headers: { [name]: secret } });
+export const bearer = (secret: string) => ({ secret, headers: { authorization: `Bearer ${secret}` } });
+export const basic = (user: string, secret: string) => {
+  const headers = { authorization: `Basic ${btoa(`${user}:${secret}`)}` };
+  return { user, secret, headers };
+};
 
 /** Ends the request where it is thrown. */
 export class Refusal extends Error {
-  readonly reply: Reply;
-  constructor(status: number, body: unknown = { message: 'Bad Request' }) {
-    super(`refused with ${status}`);
-    this.reply = { status, body };
+  readonly status: number;
+  constructor(status = 400) {
+    super('Bad Request');
+    this.status = status;
   }
 }
 
@@ -59,69 +69,85 @@ const FIRST = 'Amber Basalt Cedar Damask Ember Fennel Garnet Hazel Indigo Junipe
 const SECOND = 'Kettle Lamp Chair Basket Mirror Teapot Ladder Cushion Bracket Saddle Anchor'.split(' ');
 
 /** The same records each time, in the order of their numbers; their times go up and down. */
-export function recordsOf(product: Product, count: number): Item[] {
-  const { fields, key = (at) => at, stamp = (time) => time } = product;
-  return Array.from({ length: count }, (_, at) => {
+export function recordsOf({ fields, key = (at) => at, stamp = (time) => time }: Product, count: number) {
+  return Array.from({ length: count }, (_, at): Item => {
     const time = new Date(Date.UTC(2025, 0, 3) + ((at * 7919) % 9973) * 4_331_000).toISOString();
     const name = `${FIRST[at % FIRST.length]} ${SECOND[at % SECOND.length]} ${at + 1}`;
     return { [fields[0]]: key(at + 1), [fields[1]]: name, price: at * 1.25 + 4, [fields[2]]: stamp(time) };
   });
 }
 
-/** A number of the query, at most `max`. */
-export function whole(query: URLSearchParams, name: string, preset: number, max = 1e9): number {
-  const value = Number(query.get(name) || preset);
-  if (!Number.isInteger(value) || value < 0) throw new Refusal(400);
-  return Math.min(value, max);
+/** The part of a listing that a query asks for: a page by its number if the first one has a number, else from a place. */
+export function cut(
+  items: Item[],
+  query: URLSearchParams,
+  [sizeName, preset, max = 1e9]: [name: string, preset: number, max?: number],
+  [placeName, first]: [name: string, first?: number],
+) {
+  const [size, at] = [Math.min(whole(query.get(sizeName) ?? preset), max), whole(query.get(placeName) ?? first ?? 0)];
+  const from = first === undefined ? at : (at - first) * size;
+  const [shown, pages] = [items.slice(Math.max(from, 0), from + size), Math.max(1, Math.ceil(items.length / size))];
+  return { size, at, shown, pages, next: from + size < items.length ? from + size : null };
+}
+
+function whole(text: string | number): number {
+  if (!/^\d+$/.test(String(text))) throw new Refusal();
+  return Number(text);
+}
+
+/** What an expression names; refuses one that cannot be read. */
+export function read(text: string | null, pattern: RegExp): string | null {
+  const found = pattern.exec(text ?? '')?.[1] ?? null;
+  if (text !== null && found === null) throw new Refusal();
+  return found;
 }
 
 /** The records that changed at a time or later; all of them where no time is given. */
-export function since(items: Item[], field: string, time: string | null | undefined): Item[] {
-  if (time === null || time === undefined) return items;
-  if (Number.isNaN(Date.parse(time))) throw new Refusal(400);
+export function since(items: Item[], field: string, time: string | null): Item[] {
+  if (time === null) return items;
+  if (Number.isNaN(Date.parse(time))) throw new Refusal();
   return items.filter((item) => Date.parse(String(item[field])) >= Date.parse(time));
 }
 
+/** Refuses parameters that the product does not know. */
+export function refuseOthers(query: URLSearchParams, known: RegExp): void {
+  if ([...query.keys()].some((name) => !known.test(name))) throw new Refusal();
+}
+
 /** The query with other values of some parameters, as text. */
-export function queryWith(query: URLSearchParams, more: Record<string, string | number>): string {
-  const changed = new URLSearchParams(query);
-  for (const [name, value] of Object.entries(more)) changed.set(name, String(value));
-  return changed.toString();
+export function queryWith(query: URLSearchParams, more: Record<string, number>): string {
+  const changes = Object.entries(more).map(([name, value]) => [name, String(value)]);
+  return new URLSearchParams({ ...Object.fromEntries(query), ...Object.fromEntries(changes) }).toString();
 }
 
 /** An OpenAPI document: the listings with their parameters, and a path for one record of each. */
-export function openApi(head: object, listings: readonly string[], parameters: string): object {
-  const isOld = 'swagger' in head;
-  const parameter = (name: string, place: string): object =>
-    Object.assign(
-      { name, in: place, required: place === 'path' },
-      isOld ? { type: 'string' } : { schema: { type: 'string' } },
-    );
+function openApi(names: readonly string[], head: object, parameters: string, before = ''): object {
+  const type = 'swagger' in head ? { type: 'string' } : { schema: { type: 'string' } };
+  const parameter = (name: string, place: string) => ({ name, in: place, required: place === 'path', ...type });
   const inQuery = parameters.split(' ').map((name) => parameter(name, 'query'));
-  const routes = listings.flatMap((path) => [
-    [path, { get: { parameters: inQuery }, post: {} }],
-    [`${path}/{id}`, { get: { parameters: [parameter('id', 'path')] }, delete: {} }],
+  const routes = names.flatMap((name) => [
+    [`${before}/${name}`, { get: { parameters: inQuery }, post: {} }],
+    [`${before}/${name}/{id}`, { get: { parameters: [parameter('id', 'path')] }, delete: {} }],
   ]);
   return { ...head, info: { title: 'API', version: '1.0' }, paths: Object.fromEntries(routes) };
 }
 
-/** Refuses parameters that the product does not know. */
-export function refuseOthers({ query }: Asked, known: RegExp, body?: unknown): void {
-  if ([...query.keys()].some((name) => !known.test(name))) throw new Refusal(400, body);
-}
-
 function answer(product: Product, listings: Record<string, Item[]>, asked: Asked): Reply {
-  const { base = '', fields, missing = { body: { message: 'Not Found' } } } = product;
-  if (product.admits?.(asked) === false) return { status: 401, body: { message: 'Unauthorized' }, ...product.denied };
-  const other = product.others?.(asked, Object.keys(listings));
+  const { base = '', fields, credential, docs, index, others } = product;
+  const names = Object.keys(listings);
+  if (docs?.[0] === asked.path) return { body: openApi(names, docs[1], docs[2], docs[3]) };
+  const isAdmitted = Object.entries(credential?.headers ?? {}).every(([name, text]) => asked.headers[name] === text);
+  if (!isAdmitted) return { status: 401, body: { message: 'Unauthorized' }, ...product.denied };
+  if (index !== undefined && asked.path.replace(/\/$/, '') === base) return { body: index(names, asked.root) };
+  const other = others?.(asked, names);
   if (other !== undefined) return other;
-  const place = product.place ?? new RegExp(`^${base}/(?<name>[^/]+)(?:/(?<id>[^/]+))?$`);
-  const { name = '', id } = place.exec(asked.path)?.groups ?? {};
-  const items = Object.hasOwn(listings, name) ? listings[name] : undefined;
+  const { name = '', id } =
+    (product.place ?? new RegExp(`^${base}/(?<name>[^/]+)(?:/(?<id>[^/]+))?$`)).exec(asked.path)?.groups ?? {};
+  const items = Object.hasOwn(listings, name) ? (listings[name] ?? []) : null;
+  if (items !== null && id === undefined) return product.list(asked, items, name);
   const found = items?.find((item) => String(item[fields[0]]) === id);
-  if (found !== undefined) return { body: product.one?.(found, name, asked) ?? found };
-  const listed = items === undefined || id !== undefined ? undefined : product.list(asked, items, name);
-  return listed ?? { status: 404, ...missing };
+  if (found === undefined) throw new Refusal(product.gone ?? 404);
+  return { body: product.one?.(found, name, asked.root) ?? found };
 }
 
 /** `noted` is called with each request. */
@@ -135,7 +161,7 @@ export function serverOf(product: Product, listings: Record<string, Item[]>, not
       reply = answer(product, listings, asked);
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
-      reply = error.reply;
+      reply = { status: error.status, body: { error: error.message } };
     }
     const type = typeof reply.body === 'string' ? 'text/html' : 'application/json; charset=utf-8';
     outgoing.writeHead(reply.status ?? 200, { 'content-type': type, ...reply.headers });

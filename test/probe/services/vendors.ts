@@ -1,9 +1,97 @@
-// Services in the manner of Stripe, Slack, Google, Redmine, Oracle, WordPress, and of a small company's own.
-import { openApi, type Product, Refusal, refuseOthers, since, whole } from './service.ts';
+// Services in the manner of Parse, CouchDB, Elasticsearch, Solr, Stripe, Slack, Google, Redmine, and of a small company.
+import { basic, bearer, cut, header, type Item, type Product, read, Refusal, refuseOthers, since } from './service.ts';
 
 const seconds = (time: string): number => Math.floor(Date.parse(time) / 1000);
 
-/** 10 at once and at most 100, from the id of the last one; unknown parameters are refused. */
+const parse: Product = {
+  name: 'Parse Server: limit/skip, where as JSON, two headers',
+  sizes: { Review: 341, Store: 5 },
+  fields: ['objectId', 'title', 'updatedAt'],
+  key: (at) => `x7${String(at).padStart(8, 'Q')}`,
+  base: '/parse',
+  credential: {
+    user: 'shopApp42',
+    secret: 'r3stK3y-9f8e7d6c5b',
+    headers: { 'x-parse-application-id': 'shopApp42', 'x-parse-rest-api-key': 'r3stK3y-9f8e7d6c5b' },
+  },
+  denied: { status: 403 },
+  options: ['--path', '/classes/Review', '/classes/Store'],
+  place: /^\/parse\/classes\/(?<name>\w+)(?:\/(?<id>\w+))?$/,
+  list: ({ query }, items) => {
+    refuseOthers(query, /^(?:where|order|limit|skip|keys|excludeKeys|include|count)$/);
+    const moment = read(query.get('where'), /^\{"updatedAt":\{"\$gte":(?:\{"__type":"Date","iso":)?"([^"]+)"\}*$/);
+    const all = since(items, 'updatedAt', moment);
+    const count = query.get('count') === '1' && { count: all.length };
+    return { body: { results: cut(all, query, ['limit', 100, 1_000], ['skip']).shown, ...count } };
+  },
+};
+
+/** All rows at once unless a limit is given; documents only on request. */
+const couchDb: Product = {
+  name: 'CouchDB: _all_dbs, _all_docs, limit/skip, basic',
+  sizes: { recipes: 263, cooks: 5 },
+  fields: ['_id', 'title', 'changed_at'],
+  key: (at) => `doc-${String(at).padStart(5, '0')}`,
+  credential: basic('admin', 'relax'),
+  index: () => ({ couchdb: 'Welcome', version: '3.3.3', vendor: { name: 'The Apache Software Foundation' } }),
+  others: ({ path }, names) => (path === '/_all_dbs' ? { body: names } : undefined),
+  place: /^\/(?<name>[a-z]+)\/(?:_all_docs|(?<id>[^/]+))$/,
+  list: ({ query }, items) => {
+    const start = read(query.get('startkey') ?? query.get('start_key'), /^"(.+)"$/) ?? '';
+    const before = items.filter((item) => String(item['_id']) < start).length;
+    const { at, shown } = cut(items.slice(before), query, ['limit', 1e9], ['skip']);
+    const rows = shown.map((doc) => {
+      const row = { id: doc['_id'], key: doc['_id'], value: { rev: `1-${doc['_id']}` } };
+      return query.get('include_docs') === 'true' ? Object.assign(row, { doc }) : row;
+    });
+    return { body: { total_rows: items.length, offset: before + at, rows } };
+  },
+};
+
+const hit = (item: Item, index: string): object => ({ _index: index, _id: item['slug'], _source: item });
+
+/** At most 10,000 hits in all; the key of the hit is in the document too. */
+const elasticsearch: Product = {
+  name: 'Elasticsearch: from/size, hits.hits._source, q, ApiKey',
+  sizes: { articles: 375, authors: 6 },
+  fields: ['slug', 'title', 'updated_at'],
+  key: (at) => `entry-${at}`,
+  credential: { secret: 'VnVhQ2ZHY0JDZGJrUW0t', headers: { authorization: 'ApiKey VnVhQ2ZHY0JDZGJrUW0t' } },
+  denied: { headers: { 'www-authenticate': 'ApiKey' } },
+  options: ['--path', '/articles/_search', '/authors/_search'],
+  index: () => ({ name: 'node-1', version: { number: '8.14.1' }, tagline: 'You Know, for Search' }),
+  place: /^\/(?<name>\w+)\/(?:_search|_doc\/(?<id>[^/]+))$/,
+  one: hit,
+  list: ({ query }, items, name) => {
+    refuseOthers(query, /^(?:from|size|q|sort|_source|track_total_hits|df|default_operator)$/);
+    const time = read(query.get('q'), /^updated_at:(?:>=|\[)"?([\d-]+T[\d.]+(?:\\?:[\d.]+)*Z)"?(?: TO \*\])?$/);
+    const all = since(items, 'updated_at', time?.replaceAll('\\', '') ?? null);
+    const { size, at, shown } = cut(all, query, ['size', 10], ['from']);
+    if (at + size > 10_000) throw new Refusal();
+    const hits = { total: { value: all.length, relation: 'eq' }, hits: shown.map((item) => hit(item, name)) };
+    return { body: { took: 2, timed_out: false, hits } };
+  },
+};
+
+/** Without a query it finds nothing. */
+const solr: Product = {
+  name: 'Solr: start/rows, response.docs, fq',
+  sizes: { books: 289, shops: 4 },
+  fields: ['id', 'title_s', 'updated_dt'],
+  key: (at) => `978-${at}`,
+  base: '/solr',
+  options: ['--path', '/books/select?q=*:*', '/shops/select?q=*:*'],
+  place: /^\/solr\/(?<name>\w+)\/select$/,
+  list: ({ query }, items) => {
+    const moment = read(query.get('fq'), /^updated_dt:\[(\S+) TO \*\]$/);
+    const all = query.get('q') === '*:*' ? since(items, 'updated_dt', moment) : [];
+    const { at, shown } = cut(all, query, ['rows', 10], ['start']);
+    const response = { numFound: all.length, start: at, numFoundExact: true, docs: shown };
+    return { body: { responseHeader: { status: 0, QTime: 1 }, response } };
+  },
+};
+
+/** From the id of the last record on, and the ids have no order. */
 const stripe: Product = {
   name: 'Stripe: limit/starting_after, has_more, unknown parameters refused, bearer',
   sizes: { products: 251, coupons: 4 },
@@ -11,23 +99,19 @@ const stripe: Product = {
   key: (at) => `prod_${(at * 15_485_863).toString(36)}`,
   stamp: seconds,
   base: '/v1',
-  credential: { secret: 'sk_test_51HqLyjWDarjtT1zd' },
-  admits: ({ headers }) => headers.authorization === 'Bearer sk_test_51HqLyjWDarjtT1zd',
+  credential: bearer('sk_test_51HqLyjWDarjtT1zd'),
   options: ['--path', '/products', '/coupons'],
-  list: (asked, items, name) => {
-    const error = { error: { code: 'parameter_unknown', type: 'invalid_request_error' } };
-    refuseOthers(asked, /^(?:limit|starting_after|ending_before|active|created(?:\[\w+\])?|expand\[\])$/, error);
-    const limit = whole(asked.query, 'limit', 10);
-    if (limit < 1 || limit > 100) throw new Refusal(400, error);
-    const after = asked.query.get('starting_after');
-    const at = items.findIndex((item) => item['id'] === after);
-    if (after !== null && at === -1) throw new Refusal(400, error);
-    const data = items.slice(at + 1, at + 1 + limit);
-    return { body: { object: 'list', url: `/v1/${name}`, has_more: at + 1 + limit < items.length, data } };
+  list: ({ query }, items, name) => {
+    refuseOthers(query, /^(?:limit|starting_after|ending_before|active|created(?:\[\w+\])?|expand\[\])$/);
+    const after = query.get('starting_after');
+    const rest = items.slice(items.findIndex((item) => item['id'] === after) + 1);
+    const { size, shown, next } = cut(rest, query, ['limit', 10], ['']);
+    if (size < 1 || size > 100 || (after !== null && rest.length === items.length)) throw new Refusal();
+    return { body: { object: 'list', url: `/v1/${name}`, has_more: next !== null, data: shown } };
   },
 };
 
-/** A cursor that only the service can read, empty on the last page. */
+/** A cursor that only the service can read, empty on the last page; a refusal has the status 200. */
 const slack: Product = {
   name: 'Slack: cursor from response_metadata.next_cursor, limit, bearer',
   sizes: { 'users.list': 283, 'usergroups.list': 4 },
@@ -35,139 +119,56 @@ const slack: Product = {
   key: (at) => `U0${(at + 46_656).toString(36).toUpperCase()}`,
   stamp: seconds,
   base: '/api',
-  credential: { secret: 'xoxb-17653672481-19874698323' },
-  options: ['--path', '/users.list', '/usergroups.list'],
-  admits: ({ headers }) => headers.authorization === 'Bearer xoxb-17653672481-19874698323',
+  credential: bearer('xoxb-17653672481-19874698323'),
   denied: { status: 200, body: { ok: false, error: 'not_authed' } },
+  options: ['--path', '/users.list', '/usergroups.list'],
   list: ({ query }, items, name) => {
-    const [limit, cursor] = [whole(query, 'limit', 100, 200), query.get('cursor') ?? ''];
-    const from = cursor === '' ? 0 : Number(/^user:(\d+)$/.exec(atob(cursor))?.[1] ?? Number.NaN);
-    if (Number.isNaN(from)) return { body: { ok: false, error: 'invalid_cursor' } };
-    const next = from + limit < items.length ? btoa(`user:${from + limit}`) : '';
-    const members = items.slice(from, from + limit);
-    return {
-      body: {
-        ok: true,
-        [name === 'users.list' ? 'members' : 'usergroups']: members,
-        response_metadata: { next_cursor: next },
-      },
-    };
+    const at = /^user:(\d+)$/.exec(atob(query.get('cursor') || btoa('user:0')))?.[1];
+    if (at === undefined) return { body: { ok: false, error: 'invalid_cursor' } };
+    const { shown, next } = cut(items.slice(Number(at)), query, ['limit', 100, 200], ['']);
+    const next_cursor = next === null ? '' : btoa(`user:${Number(at) + next}`);
+    const field = name === 'users.list' ? 'members' : 'usergroups';
+    return { body: { ok: true, [field]: shown, response_metadata: { next_cursor } } };
   },
 };
 
-/** A key in the address is all that it takes; described by Swagger 2. */
 const google: Product = {
   name: 'Google: pageSize/pageToken, nextPageToken, key in the query, /swagger.json',
   sizes: { volumes: 298, shelves: 6 },
   fields: ['id', 'title', 'updateTime'],
   key: (at) => `vol${(at * 7_368_787).toString(36)}`,
   base: '/v1',
-  credential: { secret: 'AIzaSyD4x7QmVb2TkLw9' },
+  credential: { secret: 'AIzaSyD4x7QmVb2TkLw9', headers: {} },
   options: ['--auth', 'query:key'],
-  admits: ({ path, query }) => path === '/swagger.json' || query.get('key') === 'AIzaSyD4x7QmVb2TkLw9',
-  denied: { status: 403, body: { error: { code: 403, status: 'PERMISSION_DENIED' } } },
-  others: ({ path }, names) => {
-    const listings = names.map((name) => `/${name}`);
-    const body = openApi({ swagger: '2.0', basePath: '/v1' }, listings, 'pageSize pageToken');
-    return path === '/swagger.json' ? { body } : undefined;
-  },
-  list: (asked, items, name) => {
-    const refused = {
-      error: { code: 400, message: 'Invalid JSON payload received. Unknown name', status: 'INVALID_ARGUMENT' },
-    };
-    refuseOthers(asked, /^(?:pageSize|pageToken|key|fields|prettyPrint|alt)$/, refused);
-    const [size, token] = [whole(asked.query, 'pageSize', 50, 100), asked.query.get('pageToken')];
-    const from = token === null ? 0 : Number(/^T(\d+)z$/.exec(token)?.[1] ?? Number.NaN);
-    if (Number.isNaN(from)) throw new Refusal(400, refused);
-    const next = from + size < items.length ? { nextPageToken: `T${from + size}z` } : {};
-    return { body: { [name]: items.slice(from, from + size), ...next } };
+  docs: ['/swagger.json', { swagger: '2.0', basePath: '/v1' }, 'pageSize pageToken'],
+  others: ({ query }) => (query.get('key') === 'AIzaSyD4x7QmVb2TkLw9' ? undefined : { status: 403 }),
+  list: ({ query }, items, name) => {
+    refuseOthers(query, /^(?:pageSize|pageToken|key|fields|prettyPrint|alt)$/);
+    const at = Number(read(query.get('pageToken'), /^T(\d+)z$/));
+    const { shown, next } = cut(items.slice(at), query, ['pageSize', 50, 100], ['']);
+    return { body: { [name]: shown, ...(next !== null && { nextPageToken: `T${at + next}z` }) } };
   },
 };
 
-/** 25 at once and at most 100; a key in a header of its own. */
 const redmine: Product = {
   name: 'Redmine: .json, offset/limit, updated_on=>=, X-Redmine-API-Key',
   sizes: { issues: 336, projects: 7 },
   fields: ['id', 'subject', 'updated_on'],
   stamp: (time) => time.replace(/\.\d+/, ''),
-  credential: { secret: '5a1b7c9d3e2f4a6b8c0d' },
-  options: ['--path', '/issues.json', '/projects.json'],
-  admits: ({ headers }) => headers['x-redmine-api-key'] === '5a1b7c9d3e2f4a6b8c0d',
+  credential: header('x-redmine-api-key', '5a1b7c9d3e2f4a6b8c0d'),
   denied: { headers: { 'www-authenticate': 'Basic realm="Redmine API"' }, body: '' },
+  options: ['--path', '/issues.json', '/projects.json'],
   place: /^\/(?<name>\w+?)(?:\/(?<id>\d+))?\.json$/,
-  missing: { body: '' },
   one: (item, name) => ({ [name.slice(0, -1)]: item }),
   list: ({ query }, items, name) => {
-    const moment = /^>=(.+)$/.exec(query.get('updated_on') ?? '')?.[1];
-    const all = name === 'issues' ? since(items, 'updated_on', moment) : items;
-    const [limit, offset] = [whole(query, 'limit', 25, 100), whole(query, 'offset', 0)];
-    return { body: { [name]: all.slice(offset, offset + limit), total_count: all.length, offset, limit } };
+    const moment = name === 'issues' ? /^>=(.+)$/.exec(query.get('updated_on') ?? '')?.[1] : null;
+    const all = since(items, 'updated_on', moment ?? null);
+    const { size, at, shown } = cut(all, query, ['limit', 25, 100], ['offset']);
+    return { body: { [name]: shown, total_count: all.length, offset: at, limit: size } };
   },
 };
 
-/** 25 at once and at most 500; the filter is an expression. */
-const oracle: Product = {
-  name: 'Oracle: q=LastUpdateDate >= , items/hasMore/limit/offset, basic',
-  sizes: { invoices: 417, suppliers: 6 },
-  fields: ['InvoiceId', 'Description', 'LastUpdateDate'],
-  stamp: (time) => time.replace('Z', '+00:00'),
-  base: '/fscmRestApi/resources/latest',
-  credential: { secret: 'Welcome1-fusion', user: 'integration' },
-  admits: ({ headers }) => headers.authorization === `Basic ${btoa('integration:Welcome1-fusion')}`,
-  denied: { headers: { 'www-authenticate': 'Basic realm="fusion"' }, body: '' },
-  others: ({ path, root }, names) => {
-    const items = names.map((name) => ({
-      name,
-      links: [{ rel: 'self', href: `${root}/${name}`, kind: 'collection' }],
-    }));
-    return path === new URL(root).pathname ? { body: { items } } : undefined;
-  },
-  missing: { body: 'Not Found' },
-  list: ({ query, root }, items, name) => {
-    const q = query.get('q');
-    const moment = /^LastUpdateDate\s*(?:>=|ge)\s*['"]?([^'"]+)['"]?$/.exec(q ?? '')?.[1];
-    if (q !== null && moment === undefined) throw new Refusal(400, { title: 'Bad Request', status: '400' });
-    const all = since(items, 'LastUpdateDate', moment);
-    const [limit, offset] = [whole(query, 'limit', 25, 500), whole(query, 'offset', 0)];
-    const page = all.slice(offset, offset + limit);
-    const total = query.get('totalResults') === 'true' ? { totalResults: all.length } : {};
-    const links = [{ rel: 'self', href: `${root}/${name}`, name, kind: 'collection' }];
-    return {
-      body: { items: page, ...total, count: page.length, hasMore: offset + limit < all.length, limit, offset, links },
-    };
-  },
-};
-
-/** A plugin's own routes below the index of WordPress; not WordPress' own content. */
-const wordPressPlugin: Product = {
-  name: 'WordPress plugin: /wp-json index, page/per_page, X-WP-Total, modified_after',
-  sizes: { recipes: 239, cuisines: 5 },
-  fields: ['id', 'title', 'modified_gmt'],
-  stamp: (time) => time.replace(/\.\d+Z/, ''),
-  base: '/wp-json/kitchen/v1',
-  others: ({ path, root }, names) => {
-    const link = (route: string): object => ({ self: [{ href: `${new URL(root).origin}/wp-json${route}` }] });
-    const routes = ['', ...names.map((name) => `/${name}`), ...names.map((name) => `/${name}/(?P<id>[\\d]+)`)];
-    const shown = routes.map((route) => {
-      const at = `/kitchen/v1${route}`;
-      return [at, { namespace: 'kitchen/v1', methods: ['GET'], ...(at.includes('(') ? {} : { _links: link(at) }) }];
-    });
-    const body = { namespace: 'kitchen/v1', routes: Object.fromEntries(shown) };
-    return path === '/wp-json/kitchen/v1' || path === '/wp-json/kitchen/v1/' ? { body } : undefined;
-  },
-  list: ({ query }, items) => {
-    const after = query.get('modified_after');
-    const all = since(items, 'modified_gmt', after?.replace('Z', ''));
-    const [size, page] = [whole(query, 'per_page', 10), whole(query, 'page', 1)];
-    const pages = Math.ceil(all.length / size);
-    const bad = { code: size > 100 ? 'rest_invalid_param' : 'rest_post_invalid_page_number', data: { status: 400 } };
-    if (size < 1 || size > 100 || page < 1 || (page > pages && pages > 0)) throw new Refusal(400, bad);
-    const headers = { 'x-wp-total': String(all.length), 'x-wp-totalpages': String(pages) };
-    return { headers, body: all.slice((page - 1) * size, page * size) };
-  },
-};
-
-/** One file per listing, which a parameter makes a single record. */
+/** A parameter makes a listing a single record; an error has the status 200. */
 const php: Product = {
   name: 'own PHP: start/limit, ?id=, text times, an error with status 200',
   sizes: { customers: 244, orders: 512 },
@@ -176,17 +177,14 @@ const php: Product = {
   base: '/api',
   options: ['--path', '/customers.php', '/orders.php'],
   place: /^\/api\/(?<name>\w+)\.php$/,
-  missing: { body: '<h1>Not Found</h1>' },
   list: ({ query }, items) => {
-    const found = items.find((item) => String(item['id']) === query.get('id'));
-    if (query.has('id'))
-      return { body: found === undefined ? { success: false, error: 'unknown id' } : { success: true, data: found } };
-    const [start, limit] = [whole(query, 'start', 0), whole(query, 'limit', 20, 100)];
-    return { body: { success: true, total: items.length, data: items.slice(start, start + limit) } };
+    const data = items.find((item) => String(item['id']) === query.get('id'));
+    if (query.has('id')) return { body: data === undefined ? { success: false } : { success: true, data } };
+    const { shown } = cut(items, query, ['limit', 20, 100], ['start']);
+    return { body: { success: true, total: items.length, data: shown } };
   },
 };
 
-/** Nothing has pages, because nothing is long. */
 const smallLists: Product = {
   name: 'own service: small lists without pages',
   sizes: { locations: 12, departments: 4, employees: 41 },
@@ -196,4 +194,4 @@ const smallLists: Product = {
   list: (_, items) => ({ body: { data: items } }),
 };
 
-export const VENDORS = [stripe, slack, google, redmine, oracle, wordPressPlugin, php, smallLists];
+export const VENDORS = [parse, couchDb, elasticsearch, solr, stripe, slack, google, redmine, php, smallLists];

@@ -86,7 +86,7 @@ describe('selectRecords', () => {
     ['{"rows":{"a":{"id":1},"b":{"doc":null,"id":2},"c":null,"d":{"doc":{"id":3}},"e":{"doc":5}}}', 'rows.*.doc'],
   ])('has every entry without a record set aside with its own body: %s', (text, path) => {
     const found = selectRecords(Buffer.from(text), parseJson(text), path) ?? [];
-    expect(found.map(({ aside }) => aside?.reason)).toEqual([
+    expect(found.map(({ rejection }) => rejection?.reason)).toEqual([
       'record_missing',
       'record_missing',
       'record_missing',

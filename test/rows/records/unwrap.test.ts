@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { parseJson } from '../../../src/rows/json/parse-json.ts';
-import { unwrapped, type UnwrapRule } from '../../../src/rows/records/as-record.ts';
+import { unwrapRecord, type UnwrapRule } from '../../../src/rows/records/as-record.ts';
 
 const DATE: UnwrapRule = { field: '__type', equals: 'Date', value: 'iso' };
 
@@ -40,17 +40,17 @@ describe('unwrap', () => {
     ['long digits', [{ only: 'v' }], '{"a":{"v":12345678901234567890}}', '{"a":12345678901234567890}'],
     ['a kind without its value', [DATE], '{"at":{"__type":"Date"}}', '{"at":{"__type":"Date"}}'],
   ] as [string, UnwrapRule[], string, string][])('takes %s', (_, rules, text, expected) => {
-    expect(JSON.stringify(unwrapped(parseJson(text), rules))).toBe(expected);
+    expect(JSON.stringify(unwrapRecord(parseJson(text), rules))).toBe(expected);
   });
 
   it('leaves the record itself, and the very object if there is no wrapper in it', () => {
     const record = parseJson('{"v":{"a":[1,{"b":2}]}}');
-    expect(unwrapped(record, [{ only: 'v' }])).toBe(record);
-    expect(unwrapped(record, [DATE])).toBe(record);
+    expect(unwrapRecord(record, [{ only: 'v' }])).toBe(record);
+    expect(unwrapRecord(record, [DATE])).toBe(record);
   });
 
   it('passes what is nested too deeply', () => {
     const deep = parseJson('{"a":'.repeat(50_000) + '1' + '}'.repeat(50_000));
-    expect(unwrapped(deep, [{ only: 'b' }])).toBe(deep);
+    expect(unwrapRecord(deep, [{ only: 'b' }])).toBe(deep);
   });
 });

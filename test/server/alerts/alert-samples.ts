@@ -12,6 +12,7 @@ export function channelWith(fields: Record<string, unknown> = {}): ChannelSettin
 }
 
 export function conditionOf(fields: Partial<Condition> = {}): Condition {
-  const usual = { kind: 'failed', source: 'blog', resource: 'content', since: START, what: 'it failed' } as const;
+  const { kind = 'failed', resource = 'content' } = fields;
+  const usual = { kind, resource, alert: `${kind} ${resource}`, source: 'blog', since: START, what: 'it failed' };
   return { ...usual, next: null, command: null, cause: 'unreachable', count: 1, ...fields };
 }

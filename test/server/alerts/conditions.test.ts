@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { alertName, type Condition, findConditions } from '../../../src/server/alerts/plan-alerts.ts';
+import { type Condition, findConditions } from '../../../src/server/alerts/plan-alerts.ts';
 import type { PastRun, ResourceStatus, SourceStatus, StatusSnapshot } from '../../../src/server/status/snapshot.ts';
 import {
   NOW,
@@ -24,7 +24,7 @@ function blogWith(fields: Partial<ResourceStatus>, source: Partial<SourceStatus>
 }
 
 const named = (snapshot: StatusSnapshot): string[] =>
-  findConditions(snapshot).conditions.map((each) => `${each.source} ${alertName(each)}`);
+  findConditions(snapshot).conditions.map((each) => `${each.source} ${each.alert}`);
 
 describe('findConditions', () => {
   it('finds what the page finds, by its kind', () => {
@@ -81,7 +81,7 @@ describe('findConditions', () => {
     const warehouse = { ...sourceWith('blog').warehouse, problem };
     const rejects = [{ reason: 'no_id', count: 3 }];
     const judged = findConditions(blogWith({ runs: [failed(5)], rejects }, { warehouse }));
-    expect(judged.conditions.map(alertName)).toEqual(['failed']);
+    expect(judged.conditions.map(({ alert }) => alert)).toEqual(['failed']);
     expect(judged.knownSources.has('blog')).toBe(false);
     expect(judged.copied).toEqual([]);
   });

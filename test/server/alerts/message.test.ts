@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { begunMessage, overMessage } from '../../../src/server/alerts/message.ts';
-import { bodyFault, filledBody } from '../../../src/config/alerts-schema.ts';
+import { bodyFault, renderAlertBody } from '../../../src/config/alerts-schema.ts';
 import { conditionOf } from './alert-samples.ts';
 
 const NOW = Date.parse('2026-11-20T08:12:00Z');
@@ -67,14 +67,14 @@ describe('a template', () => {
 
   it('takes any text where JSON, a form or plain text is asked for', () => {
     const valueOf = (): string => nasty;
-    const json = filledBody(
+    const json = renderAlertBody(
       '{"text": "{title}", "blocks": [{"n": "{text}"}], "none": {}}',
       'application/json',
       valueOf,
     );
     expect(JSON.parse(json)).toEqual({ text: nasty, blocks: [{ n: nasty }], none: {} });
-    expect(filledBody('{title}', 'text/plain', valueOf)).toBe(nasty);
-    const form = filledBody('a={title}&b=1', 'application/x-www-form-urlencoded', valueOf);
+    expect(renderAlertBody('{title}', 'text/plain', valueOf)).toBe(nasty);
+    const form = renderAlertBody('a={title}&b=1', 'application/x-www-form-urlencoded', valueOf);
     expect(Object.fromEntries(new URLSearchParams(form))).toEqual({ a: nasty, b: '1' });
   });
 

@@ -43,17 +43,17 @@ it('has a socket of its own user, which does nothing for what is no request', as
   await until('there', () => existsSync(stage.socket));
   expect(statSync(stage.socket).mode & 0o777).toBe(0o600);
   const before = stage.sandbox.requests.total;
-  const pause = { action: 'pause', source: 'blog' };
+  const retry = { action: 'retry', source: 'blog' };
   const forged: (string | Buffer)[] = [
     '{"content_sync":1}\n',
     Buffer.from([0xff, 0xfe, 0x00, 0x0a]),
     posted('null'),
     posted('{"content_sync":2}'),
-    asked(pause, { content_sync: 1, by: null }),
-    asked(pause, { content_sync: 2, by: null, also: 1 }),
-    asked({ ...pause, action: 'exec' }),
-    asked({ ...pause, source: '../blog' }),
-    asked({ ...pause, resource: "x'; DROP TABLE content" }),
+    asked(retry, { content_sync: 1, by: null }),
+    asked(retry, { content_sync: 2, by: null, also: 1 }),
+    asked({ ...retry, action: 'exec' }),
+    asked({ ...retry, source: '../blog' }),
+    asked({ ...retry, resource: "x'; DROP TABLE content" }),
     asked({ action: 'sync', source: 'blog', mode: 'all' }),
     asked({ action: 'replay', source: 'blog', ids: ['x'.repeat(2_000_000)] }),
     'x'.repeat(3_000_000),
@@ -70,8 +70,7 @@ it('has a socket of its own user, which does nothing for what is no request', as
   const silent = connect(stage.socket).on('error', () => undefined);
   expect(resourceIn(await serving.status(), 'content')).toMatchObject({ paused: null, running: null });
   expect(stage.sandbox.requests.total).toBe(before);
-  expect(await send(stage.socket, asked(pause))).toContain('"done":true');
-  expect(await stage.run('resume')).toMatchObject({ code: 0, stderr: '' });
+  expect(await send(stage.socket, asked(retry))).toContain('"done":true');
   silent.destroy();
   expect(await serving.stop()).toMatchObject({ code: 0 });
   expect(existsSync(stage.socket)).toBe(false);
@@ -94,7 +93,7 @@ it('replaces the socket of a killed process, and leaves that of a living one and
   expect(other.command.logged()).toContain('another process listens on');
   await other.stop();
   expect(await stage.run('resume')).toMatchObject({ code: 0 });
-  expect(next.command.logged()).toContain('"control":{"action":"resume"');
+  expect(next.command.logged()).toContain('"control":{"action":"retry"');
   await next.stop();
   writeFileSync(stage.socket, 'not ours');
   const third = await stage.serve({ isInside: true });

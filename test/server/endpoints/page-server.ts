@@ -25,7 +25,6 @@ export function pagesOf(snapshot: () => StatusSnapshot, options: Partial<PagesOp
     }),
     metrics: async () => 'up 1\n',
     access: () => Promise.resolve('granted'),
-    control: () => Promise.reject(new Error('there is no control socket')),
     failed: (error) => {
       throw error;
     },
@@ -48,7 +47,7 @@ interface AskOptions {
 /** Requests a page without a server. */
 export async function ask(pages: Pages, path: string, { method, headers }: AskOptions = {}): Promise<Asked> {
   const request = new Request(`http://localhost${path}`, { method: method ?? 'GET', headers: headers ?? {} });
-  const response = await pages(request, {});
+  const response = await pages(request);
   return { status: response.status, headers: Object.fromEntries(response.headers), body: await response.text() };
 }
 
@@ -59,10 +58,10 @@ export async function servePages(pages: Pages, port = 0): Promise<PageServer> {
     serve: { host: '127.0.0.1', port },
     sources: [],
     clock: systemClock,
-    pages: (request, bindings) => {
+    pages: (request) => {
       const { pathname, search } = new URL(request.url);
       asked.push(`${pathname}${search}`);
-      return pages(request, bindings);
+      return pages(request);
     },
     onArrival: () => undefined,
     onAnswer: () => undefined,

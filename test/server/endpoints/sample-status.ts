@@ -1,12 +1,5 @@
 import type { Problem } from '../../../src/server/source-activity.ts';
-import type {
-  LimitStatus,
-  PastRun,
-  ResourceStatus,
-  SourceStatus,
-  StatusSnapshot,
-  WebhookStatus,
-} from '../../../src/server/status/snapshot.ts';
+import type { LimitStatus, PastRun, ResourceStatus, SourceStatus, StatusSnapshot, WebhookStatus } from '../../../src/server/status/snapshot.ts';
 
 export const NONCE = 'n';
 
@@ -31,7 +24,7 @@ export const RUNNING = {
 export function resourceWith(resource: string, fields: Partial<ResourceStatus> = {}): ResourceStatus {
   return {
     resource,
-    rows: { live: 18_204, deleted: 112, counted_at: NOW },
+    rows: { live: 18_204, deleted: 112 },
     last_success_at: NOW - 4 * MINUTE - 12_000,
     last_full_at: NOW - 11 * HOUR,
     schedule: {
@@ -81,7 +74,7 @@ export function runWith({ error = null, ...fields }: RunChanges = {}): PastRun {
 /** An hour of requests, with a few refusals. */
 export function limitWith(fields: Partial<LimitStatus> = {}): LimitStatus {
   const totals = { requests: 20_400, limited: 6, used: 0.57 };
-  return { allowed_per_second: 10, share: 0.9, paused_until: null, ...totals, ...fields };
+  return { allowed_per_second: 10, paused_until: null, ...totals, ...fields };
 }
 
 /** An hour of webhooks, four of which were refused. */
@@ -162,7 +155,7 @@ function contentWithHeldDeletes(): ResourceStatus {
     rejected: 7,
   };
   return resourceWith('content', {
-    rows: { live: 1_204_118, deleted: 2_304, counted_at: NOW },
+    rows: { live: 1_204_118, deleted: 2_304 },
     runs: [
       runWith({ started_at: NOW - 4 * MINUTE, inserted: 2, updated: 11 }),
       runWith({ started_at: NOW - 11 * HOUR, mode: 'full', seconds: 2_415, status: 'partial', ...full }),
@@ -206,11 +199,11 @@ function firstCopyOfShop(): SourceStatus {
     limit: limitWith({ paused_until: NOW + 14_000 }),
     changes: { by_webhook: 0, by_schedule: 0 },
     resources: [
-      resourceWith('content', { ...none, running: RUNNING, rows: { live: 74_400, deleted: 0, counted_at: NOW } }),
+      resourceWith('content', { ...none, running: RUNNING, rows: { live: 74_400, deleted: 0 } }),
       resourceWith('images', {
         ...none,
         running: { ...RUNNING, total: null, records: 1_210, eta_seconds: null },
-        rows: { live: 1_210, deleted: 0, counted_at: NOW },
+        rows: { live: 1_210, deleted: 0 },
       }),
       resourceWith('analytics', { ...none, rows: null }),
     ],
@@ -228,7 +221,7 @@ function fineDocs(): SourceStatus {
 
 /** As it is right after the first start: nothing was done yet. */
 export function emptySnapshot(): StatusSnapshot {
-  const none = { last_success_at: null, last_full_at: null, runs: [], rows: { live: 0, deleted: 0, counted_at: NOW } };
+  const none = { last_success_at: null, last_full_at: null, runs: [], rows: { live: 0, deleted: 0 } };
   const limit = limitWith({ requests: 0, limited: 0, used: null, allowed_per_second: null });
   const resources = ['content', 'images', 'analytics'].map((resource) => resourceWith(resource, none));
   const changes = { by_webhook: 0, by_schedule: 0 };

@@ -2,7 +2,6 @@ import path from 'node:path';
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import type { StatusSnapshot } from '../../../src/server/status/snapshot.ts';
-import type { DetailsQuery } from '../../../src/server/status/source-details.ts';
 import { findChromium, startChromium } from '../../support/chromium.ts';
 import { sampled } from '../../support/length.ts';
 import { detailsOf, manySources } from './many-sources.ts';
@@ -16,8 +15,7 @@ const executable = findChromium();
 /** After so long the page has looked again. */
 const REFRESH_MS = 5_100;
 
-const details = ({ resource }: DetailsQuery) =>
-  Promise.resolve(detailsOf(resource === null ? ['content', 'images', 'analytics'] : [resource]));
+const details = () => Promise.resolve(detailsOf(['content', 'images', 'analytics']));
 
 describe.skipIf(executable === null)('the status page in Chromium', () => {
   let browser: Browser;
@@ -40,7 +38,6 @@ describe.skipIf(executable === null)('the status page in Chromium', () => {
     six: [manySources(6), ''],
     hundred: [manySources(100), ''],
     source: [richSnapshot(), 'sources/blog'],
-    resource: [richSnapshot(), 'sources/blog/content'],
   };
 
   const all = Object.entries(contents);

@@ -40,7 +40,6 @@ async function stage(parts: Partial<StatusParts> = {}): Promise<Stage> {
     profile: { version_prefix: '/v1', version: { header: null, query: {} }, resources: {} },
     warehouse: `sqlite:${file}`,
     resources: ['content'],
-    rate: { share: 0.9 },
     files: { kept: {} },
     webhook: webhookSchema.parse({ secrets: ['s'], max_waiting: 16, max_waiting_size: '1kB' }),
   };

@@ -175,25 +175,6 @@ describe.skipIf(POSTGRES.missing !== null)('the queue of work', () => {
     expect(await Promise.all(outcomes)).toEqual(['second', 'third']);
   });
 
-  it('begins no item that has waited for longer than anyone waits for its result', async () => {
-    const address = await preparedPostgres();
-    const queue = opened(address);
-    const request = { action: 'pause', source: 'blog' } as const;
-    await queue.put({ kind: 'control', source: 'blog', id: 'old', request, by: null });
-    await asOtherClient(address, (client) =>
-      client.query("UPDATE content_sync_boss.job SET keep_until = now() - interval '1 s'"),
-    );
-    const { id } = await queue.put({ kind: 'control', source: 'blog', id: 'new', request, by: null });
-    const taken: string[] = [];
-    queue.work('control', 1, async (item) => {
-      taken.push(item.id);
-      return { is: 'done', result: null };
-    });
-    await queue.outcome(id, NEVER);
-    expect(taken).toEqual(['new']);
-    expect(await jobs(address)).toEqual([{ name: 'control', key: 'blog/new', state: 'completed' }]);
-  });
-
   it('an item whose handler throws is told of and goes back; the others go on', async () => {
     const errors: unknown[] = [];
     const address = await preparedPostgres();

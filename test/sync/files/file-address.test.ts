@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { fileAddresses, isBelow, valuesAt } from '../../../src/sync/files/file-address.ts';
 import { waitAfter } from '../../../src/sync/files/file-changes.ts';
 import { withoutSignature } from '../../../src/sync/files/file-address.ts';
-import { filesOf } from '../../../src/config/file-stores.ts';
+import { resolveFiles, withDefaultStore } from '../../../src/config/file-stores.ts';
 import { profileSchema } from '../../../src/config/profile/profile.ts';
 import type { JsonValue } from '../../../src/model/json.ts';
 
@@ -10,10 +10,11 @@ const LISTING = { baseUrl: new URL('https://cms.example.com/api'), prefix: '/v1'
 
 function addressesIn(files: object, record: JsonValue, key = 'a') {
   const page = { style: 'cursor', cursor_param: 'cursor', next_cursor: 'next' };
-  const profile = profileSchema.parse({ resources: { images: { path: '/images', page, files } } });
+  const written = profileSchema.parse({ resources: { images: { path: '/images', page, files } } });
+  const profile = withDefaultStore(written, 'disk:files');
   const source = { name: 'blog', profile, resources: ['images'] };
   const settings = { store: 'disk:files', allow_hosts: [], grace: 0, recheck: null };
-  const { kept } = filesOf({ ...source, files: settings }, { cwd: '/', env: {}, fileMode: 0o600 });
+  const { kept } = resolveFiles({ ...source, files: settings }, { cwd: '/', env: {}, fileMode: 0o600 });
   const images = profile.resources['images'];
   if (images === undefined) throw new Error('no images');
   return fileAddresses({ profile: images, listing: LISTING }, kept['images'] ?? [], key, record);

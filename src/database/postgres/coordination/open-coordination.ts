@@ -40,7 +40,6 @@ export async function openCoordination({ connection }: PostgresAddress, clock: C
     lead: async (sources, owner, forMs) =>
       (await run<{ source: string }>(LEAD, [sources, owner, forMs])).rows.map(({ source }) => source),
     resign: async (owner) => void (await run(`DELETE FROM ${COMMON_SCHEMA}.leads WHERE owner = $1`, [owner])),
-    isLed: async (source) => (await run(IS_LED, [source])).rows.length > 0,
     close: () => opened.close(),
   };
 }
@@ -74,8 +73,6 @@ const LEAD = `INSERT INTO ${COMMON_SCHEMA}.leads AS led (source, owner, until)
   ON CONFLICT (source) DO UPDATE SET owner = excluded.owner, until = excluded.until
     WHERE led.owner = excluded.owner OR led.until <= now()
   RETURNING source`;
-
-const IS_LED = `SELECT 1 AS led FROM ${COMMON_SCHEMA}.leads WHERE source = $1 AND until > now()`;
 
 /** A queue's statements are short, except for those that create its tables. */
 const QUERY_TIMEOUT_MS = 60_000;

@@ -1,84 +1,18 @@
-// Erases requested records completely: for `forget`, and again for records that a restored backup has brought back.
-import type { SourceSettings } from '../config/settings.ts';
-import type { RestoredParts } from '../database/database.ts';
+// Erases the requested records of a resource completely: rows, deliveries, files, and free pages of the databases.
 import { inboxAddress, openInbox, openInboxToRead } from '../database/databases.ts';
 import type { Inbox } from '../database/inbox.ts';
 import type { ForgottenRow, OwnTables } from '../database/own-tables.ts';
 import { readTables } from '../database/state/catalog.ts';
-import {
-  checkPrivacyKey,
-  forgottenFingerprint,
-  openErasures,
-  rememberForgotten,
-  requestErasure,
-  unerasedRecords,
-  updateErasure,
-} from '../database/state/forgotten.ts';
+import { openErasures, unerasedRecords, updateErasure } from '../database/state/forgotten.ts';
 import { ConfigError, SyncError } from '../model/errors.ts';
 import { timestampText } from '../model/timestamp-text.ts';
+import type { SourceSettings } from '../config/settings.ts';
 import type { App } from '../server/app.ts';
-import { forgetDeliveries, type ForgottenDeliveries, idsInDeliveries } from '../server/inbox/forget-deliveries.ts';
+import { forgetDeliveries, type ForgottenDeliveries } from '../server/inbox/forget-deliveries.ts';
 import { syncedResources } from '../server/source-supervisor.ts';
 import { eraseUnnamed } from '../sync/files/prune.ts';
-import { knownIds } from '../sync/forget/traces.ts';
 import type { CliContext } from './command/context.ts';
 import { whileOpen } from './command/sources.ts';
-
-/**
- * Copies the erased records of a replaced warehouse to the restored one, and requests those that it contains to be
- * erased again. Returns how many these are. Throws `ConfigError('privacy_key')` if the settings cannot recognize them.
- */
-export async function carryForgotten(
-  { clock, version }: CliContext,
-  source: SourceSettings,
-  restored: RestoredParts,
-  forgotten: readonly ForgottenRow[],
-): Promise<number> {
-  const { warehouse } = restored;
-  const { name, privacy_key: key } = source;
-  await warehouse.apply(rememberForgotten(warehouse.own, forgotten));
-  await checkPrivacyKey(warehouse.own, { source: name, key });
-  if (key === undefined) return 0;
-  const at = timestampText(clock.now());
-  let found = 0;
-  for (const [resource, rows] of Map.groupBy(forgotten, (row) => row.resource)) {
-    const fingerprints = new Set(rows.map(({ fingerprint }) => fingerprint));
-    const ids = new Set<string>();
-    for await (const id of storedIds(source, restored, resource)) {
-      if (fingerprints.has(forgottenFingerprint(key, name, resource, id))) ids.add(id);
-    }
-    found += ids.size;
-    const request = { resource, ids: [...ids], version, at };
-    if (ids.size > 0) await warehouse.apply(requestErasure(warehouse.own, { source: name, key }, request));
-  }
-  return found;
-}
-
-/** The ids of a resource's records in a restored warehouse and its inbox. */
-async function* storedIds(
-  source: SourceSettings,
-  { warehouse, inbox }: RestoredParts,
-  resource: string,
-): AsyncIterable<string> {
-  const profile = source.profile.resources[resource];
-  if (profile === undefined) return;
-  yield* knownIds({ warehouse, resource, shape: await readTables(warehouse, resource), profile });
-  if (inbox !== null) yield* idsInDeliveries(inbox, eventRules(source), resource);
-}
-
-function eventRules(source: SourceSettings) {
-  return { webhooks: source.profile.webhooks, resources: syncedResources(source) };
-}
-
-/** Erases the records that are requested to be erased. Returns the resources of which something remains. */
-export async function eraseAgain(context: CliContext, app: App): Promise<string[]> {
-  const unfinished: string[] = [];
-  for (const resource of Object.keys(app.source.profile.resources)) {
-    if ((await openErasures(app.warehouse.own, resource)).length === 0) continue;
-    if ((await eraseCompletely(context, app, resource)).remains !== null) unfinished.push(resource);
-  }
-  return unfinished;
-}
 
 /** The result of erasing the requested records of a resource. */
 export interface Erasure {
@@ -91,29 +25,6 @@ export interface Erasure {
    */
   remains: 'rows' | 'files' | 'pages' | null;
 }
-
-/** Internal tables that held ids, bodies or quotes. */
-const CLEANED_TABLES = [
-  '_sync_forgotten',
-  '_sync_versions',
-  '_sync_rejects',
-  '_sync_deletes',
-  '_sync_suspects',
-  '_sync_files',
-  '_sync_file_objects',
-  '_sync_checkpoints',
-  '_sync_feeds',
-  '_sync_seen',
-  '_sync_reshapes',
-  '_sync_runs',
-  '_sync_columns',
-  '_sync_view_columns',
-  '_sync_views',
-  '_sync_notices',
-  '_sync_verifications',
-  '_sync_alerts',
-  '_sync_pauses',
-] as const satisfies readonly (keyof OwnTables)[];
 
 /** Erases the requested records from tables, inbox, file stores and free pages. Repeating it does no harm. */
 export async function eraseCompletely(context: CliContext, app: App, resource: string): Promise<Erasure> {
@@ -157,6 +68,11 @@ async function eraseRows({ clock, signal, stderr }: CliContext, app: App, resour
     if (signal.aborted || clock.monotonic() >= until) return false;
     await clock.sleep(POLL_INTERVAL_MS);
   }
+}
+
+/** How deliveries name records. */
+export function eventRules(source: SourceSettings) {
+  return { webhooks: source.profile.webhooks, resources: syncedResources(source) };
 }
 
 /** Erases the deliveries that name these records, or only counts them. Null for a source that has no inbox. */
@@ -210,6 +126,29 @@ async function eraseContents({ clock, signal }: CliContext, { warehouse, source,
   }
   return false;
 }
+
+/** Internal tables that held ids, bodies or quotes. */
+const CLEANED_TABLES = [
+  '_sync_forgotten',
+  '_sync_versions',
+  '_sync_rejects',
+  '_sync_deletes',
+  '_sync_suspects',
+  '_sync_files',
+  '_sync_file_objects',
+  '_sync_checkpoints',
+  '_sync_feeds',
+  '_sync_seen',
+  '_sync_reshapes',
+  '_sync_runs',
+  '_sync_columns',
+  '_sync_view_columns',
+  '_sync_views',
+  '_sync_notices',
+  '_sync_verifications',
+  '_sync_alerts',
+  '_sync_pauses',
+] as const satisfies readonly (keyof OwnTables)[];
 
 /** Removes what the log and free pages of warehouse and inbox still hold. Returns false while a reader prevents it. */
 async function cleanPages(context: CliContext, { warehouse, source }: App, resource: string): Promise<boolean> {
