@@ -5,7 +5,16 @@ import { parentOf } from '../config/profile/request-fields.ts';
 import type { CheckpointRow, RunRow } from '../database/own-tables.ts';
 import { forgetSeen, NO_SCAN, readCheckpoint, saveCheckpoint } from '../database/state/checkpoints.ts';
 import type { OwnedResource } from '../database/state/owned-resource.ts';
-import { beginLater, beginRun, endRun, forgetOldRuns, isQuiet, isSameAs, lastRun, type RunEnd } from '../database/state/runs.ts';
+import {
+  beginLater,
+  beginRun,
+  endRun,
+  forgetOldRuns,
+  isQuiet,
+  isSameAs,
+  lastRun,
+  type RunEnd,
+} from '../database/state/runs.ts';
 import { countDeleteCandidates, forgetConfirmed } from '../database/state/suspects.ts';
 import { countsOf, newMeter } from '../http/client.ts';
 import { DeferredError, errorReport, type ErrorReport, SyncError } from '../model/errors.ts';
@@ -16,7 +25,15 @@ import { columnWarnings } from './column-warnings.ts';
 import { heldDeleteWarnings } from './deletes/verify-deletes.ts';
 import { interruptedBackfills, type ScanPlan } from './plan.ts';
 import { correctFutureTimes, type PreparedResource, prepareResource } from './prepare-resource.ts';
-import { endedStatus, overallStatus, type ResourceReport, type RunOptions, type RunReport, type Warning, withAccepted } from './report.ts';
+import {
+  endedStatus,
+  overallStatus,
+  type ResourceReport,
+  type RunOptions,
+  type RunReport,
+  type Warning,
+  withAccepted,
+} from './report.ts';
 import { type ItemProof, resourceContext, type ResourceContext } from './resource-context.ts';
 import { newProgress, type RunContext, sharedKeyWarnings } from './run-progress.ts';
 import { notSynced } from './scan/resume-scan.ts';
