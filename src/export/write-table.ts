@@ -1,4 +1,5 @@
-// Writes one view as files; of an earlier export it keeps the files of months that have not changed.
+// Writes one view as files. A second export keeps the files of months whose rows are as before: it recognises them by a
+// digest of all rows of the month, which the manifest stores.
 import { createHash, hash } from 'node:crypto';
 import { PassThrough } from 'node:stream';
 import { isDeepStrictEqual } from 'node:util';
@@ -31,11 +32,11 @@ export async function writeTable(request: TableExport): Promise<ManifestTable> {
   const shape = toShape(table.name, columns, layout.month?.name ?? null);
   const before = request.before !== null && hasShape(request.before, shape) ? request.before : null;
   const changed = before === null ? null : await findChangedMonths(request, before.slices);
-  const isKept = ({ month }: { month: string | null }): boolean => changed?.has(month) === false;
-  const kept = before?.slices.filter(isKept) ?? [];
-  const written = changed?.size === 0 ? [] : await writeMonths(request, changed, kept.length === 0);
-  const slices = [...kept, ...written.map(({ month, digest }) => ({ month, ...digest.result() }))];
-  const files = [...(before?.files.filter(isKept) ?? []), ...written.flatMap((slice) => slice.files)];
+  const isUnchanged = ({ month }: { month: string | null }): boolean => changed?.has(month) === false;
+  const unchanged = before?.slices.filter(isUnchanged) ?? [];
+  const written = changed?.size === 0 ? [] : await writeMonths(request, changed, unchanged.length === 0);
+  const slices = [...unchanged, ...written.map(({ month, digest }) => ({ month, ...digest.result() }))];
+  const files = [...(before?.files.filter(isUnchanged) ?? []), ...written.flatMap((slice) => slice.files)];
   return {
     ...shape,
     description: table.description,

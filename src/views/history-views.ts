@@ -1,4 +1,5 @@
-// The views of versions: `_history`, `_changes` and `_states`.
+// The views of earlier versions of records: `_history` (each version), `_changes` (each changed field) and `_states` (each
+// period in which a record was published or not).
 import type { ViewDialect } from '../database/view-dialect.ts';
 import type { Column } from '../model/table.ts';
 import { LOCAL, zoneNameAt } from '../model/time-zone.ts';

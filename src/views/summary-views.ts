@@ -1,4 +1,5 @@
-// The view `_summary`: each live record with counts, sums and texts of related rows.
+// The view `_summary`: each live record with counts, sums and texts of related rows, such as a post with its `tags` as one
+// text and the sum of its page views. A join would repeat the post for each tag, and count its views several times.
 import type { RowFact, RowsOf, ViewDialect } from '../database/view-dialect.ts';
 import type { TableShape } from '../model/table.ts';
 import { visibleText } from '../model/visible-text.ts';
@@ -157,19 +158,21 @@ function nameOfReferenced(
 
 /**
  * Number and sums of the records that a record references through a list, by resource; each counts once. References by
- * single columns only are left out, because they multiply no rows in a join.
+ * single columns only are skipped, because they multiply no rows in a join.
  */
 function referencedFacts(summary: Summary): RelatedFacts[] {
   const { resource, model, planned, dialect } = summary;
   const relations = model.relations.filter(({ from, to }) => from.resource === resource && to.resource !== resource);
-  return [...Map.groupBy(relations, ({ to }) => to.resource)].flatMap(([name, ways]) => {
+  return [...Map.groupBy(relations, ({ to }) => to.resource)].flatMap(([name, references]) => {
     const [table] = model.resources.find(({ resource }) => resource === name)?.tables ?? [];
     const view = table === undefined ? undefined : planned.get(`${table.name}_live`);
-    if (table === undefined || view === undefined || ways.every(isSingleColumn)) return [];
-    const keys = ways.flatMap((way) => referencedKeys(summary, way)).join(' UNION ALL ');
+    if (table === undefined || view === undefined || references.every(isSingleColumn)) return [];
+    const keys = references.flatMap((reference) => referencedKeys(summary, reference)).join(' UNION ALL ');
     const from = ` FROM ${dialect.id(view.name)} AS x WHERE x.${dialect.id(table.key[0] ?? '')} IN (${keys})`;
-    const they = `live ${name} records that it refers to`;
-    return [{ rows: { from, order: [] }, columns: [count(name, they), ...sums(summary, name, view, they)] }];
+    const subject = `live ${name} records that it refers to`;
+    return [
+      { rows: { from, order: [] }, columns: [countFact(name, subject), ...sumFacts(summary, name, view, subject)] },
+    ];
   });
 }
 
@@ -194,53 +197,54 @@ function referencedKeys({ main, planned, dialect }: Summary, relation: Relation)
 function referringFacts(summary: Summary): RelatedFacts[] {
   const { resource: target, model, planned } = summary;
   const relations = model.relations.filter(({ to }) => to.resource === target);
-  return [...Map.groupBy(relations, ({ from }) => from.resource)].flatMap(([name, ways]) => {
+  return [...Map.groupBy(relations, ({ from }) => from.resource)].flatMap(([name, references]) => {
     const [table] = model.resources.find(({ resource }) => resource === name)?.tables ?? [];
     const view = table === undefined ? undefined : planned.get(`${table.name}_live`);
     if (table === undefined || view === undefined) return [];
-    const they = `live ${name} records that refer to it`;
+    const subject = `live ${name} records that refer to it`;
     // A record with two references would be added twice to the total over all rows.
-    const added = ways.length === 1 && ways.every(isSingleColumn) ? sums(summary, name, view, they) : [];
+    const added =
+      references.length === 1 && references.every(isSingleColumn) ? sumFacts(summary, name, view, subject) : [];
     const shown = table.columns.flatMap((column) => findColumn(view, table, column.name) ?? []);
-    const columns = [count(name, they), ...added, ...firstAndLast(summary, name, shown, they)];
-    return [{ rows: { from: referringRows(summary, ways, view, table.key[0] ?? ''), order: [] }, columns }];
+    const columns = [countFact(name, subject), ...added, ...firstAndLast(summary, name, shown, subject)];
+    return [{ rows: { from: referringRows(summary, references, view, table.key[0] ?? ''), order: [] }, columns }];
   });
 }
 
 /** Each referencing record counts once, also if it has several references. */
 function referringRows(
   { planned, dialect }: Summary,
-  ways: readonly Relation[],
+  references: readonly Relation[],
   view: PlannedView,
   key: string,
 ): string {
   const matches = (alias: string, { from, to }: Relation, holder: PlannedView): string =>
     `${referenceText(alias, from, holder, dialect)} = ${SUMMARY_ROW}.${dialect.id(to.column)}`;
   const from = ` FROM ${dialect.id(view.name)} AS x WHERE `;
-  const [only] = ways;
-  if (only !== undefined && ways.length === 1 && isSingleColumn(only)) return from + matches('x', only, view);
-  const keys = ways.flatMap((way) => {
-    const holder = planned.get(`${way.from.table.name}_live`);
+  const [only] = references;
+  if (only !== undefined && references.length === 1 && isSingleColumn(only)) return from + matches('x', only, view);
+  const keys = references.flatMap((reference) => {
+    const holder = planned.get(`${reference.from.table.name}_live`);
     if (holder === undefined) return [];
-    const holderKey = dialect.id(way.from.table.key[0] ?? '');
-    return [`SELECT w.${holderKey} FROM ${dialect.id(holder.name)} AS w WHERE ${matches('w', way, holder)}`];
+    const holderKey = dialect.id(reference.from.table.key[0] ?? '');
+    return [`SELECT w.${holderKey} FROM ${dialect.id(holder.name)} AS w WHERE ${matches('w', reference, holder)}`];
   });
   return `${from}x.${dialect.id(key)} IN (${keys.join(' UNION ')})`;
 }
 
-/** The number of records; `they` describes them. */
-function count(resource: string, they: string): FactColumn {
-  const description = `${they[0]?.toUpperCase()}${they.slice(1)}; 0 for none.`;
+/** The number of records; `subject` names them in the description. */
+function countFact(resource: string, subject: string): FactColumn {
+  const description = `${subject[0]?.toUpperCase()}${subject.slice(1)}; 0 for none.`;
   return { name: `${resource}_count`, kind: 'count', type: 'integer', sql: '', description };
 }
 
-/** Sums of the additive columns of the records `they`, whose alias is `x`. */
-function sums(summary: Summary, resource: string, view: PlannedView, they: string): FactColumn[] {
+/** Sums of the columns that may be added up, over rows with the alias `x`; `subject` names them in the description. */
+function sumFacts(summary: Summary, resource: string, view: PlannedView, subject: string): FactColumn[] {
   const additive = additiveColumns(view);
   return view.columns.flatMap((column) => {
     const name = `${resource}_${column.name}_sum`;
     const source = visibleText(column.source ?? column.name);
-    const description = `Sum of ${source} over the ${they}; 0 also if ${resource}_count is 0.`;
+    const description = `Sum of ${source} over the ${subject}; 0 also if ${resource}_count is 0.`;
     return columnFact(summary, column, { name, kind: 'sum', description }, additive.includes(column));
   });
 }
@@ -251,12 +255,12 @@ function firstAndLast(
   summary: Summary,
   resource: string,
   columns: readonly PlannedColumn[],
-  they: string,
+  subject: string,
 ): FactColumn[] {
   return columns.flatMap((column) =>
     (['first', 'last'] as const).flatMap((kind) => {
       const name = `${resource}_${kind}_${column.name}`;
-      const description = `The ${kind} ${visibleText(column.source ?? column.name)} of the ${they}.`;
+      const description = `The ${kind} ${visibleText(column.source ?? column.name)} of the ${subject}.`;
       return columnFact(summary, column, { name, kind, description }, TIMES.has(column.type));
     }),
   );

@@ -62,7 +62,7 @@ export interface PlannedView extends Omit<View, 'from'> {
   former?: string;
 }
 
-/** Views that others can be built on, by the name that they would have if it were free. */
+/** Views that others can be built on, by the name that they have unless a table has it. */
 export type PlannedViews = ReadonlyMap<string, PlannedView>;
 
 /** A column of a view that is not a field of the source. */

@@ -19,11 +19,11 @@ import type { CliContext } from './context.ts';
 
 interface RunDisplay {
   /** Begins to show these resources as waiting. */
-  begin(resources: readonly string[], rateLimiter: RateLimiter): void;
+  begin: (resources: readonly string[], rateLimiter: RateLimiter) => void;
   watcher: RunWatcher;
   /** Shows why a resource waits for its next attempt. */
   retried: NonNullable<AppOptions['retried']>;
-  finish(): void;
+  finish: () => void;
 }
 
 const REDRAW_MS = 250;
