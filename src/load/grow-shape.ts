@@ -199,6 +199,7 @@ async function evolveTables(
 ): Promise<readonly DroppedView[]> {
   const { warehouse, owned, whole } = context;
   const references = new Set(Object.keys(whole.relations));
+  // Views that cannot change, each with the external object that depends on it, and the queries with all wider types.
   const held = new Map<string, string>();
   const wide = new Map<string, string>();
   for (;;) {
