@@ -6,7 +6,7 @@ import { dirname } from 'node:path';
 import type { Profile } from './profile/profile.ts';
 import { withDefaultStore } from './file-stores.ts';
 import { checkValue } from './file/check-value.ts';
-import { holdsLiteralSecret, interpolate, type InterpolationContext } from './file/interpolate.ts';
+import { type Filled, holdsLiteralSecret, interpolate, type InterpolationContext } from './file/interpolate.ts';
 import {
   type Fault,
   type FieldPath,
@@ -15,7 +15,7 @@ import {
   type SettingsFinding,
   valueAt,
 } from './file/yaml-file.ts';
-import type { profileReader } from './load-profile.ts';
+import type { LoadedProfile, profileReader } from './load-profile.ts';
 import { networkFindings } from './network.ts';
 import { type AuthSettings, type Grant, matchSecrets, type SchemeWithSecrets } from './profile/auth.ts';
 import { variablesIn } from './profile/basic-fields.ts';
@@ -56,33 +56,43 @@ export interface CheckedSource extends SourceEntry {
 /** Fills in the placeholders of a source, checks it, and loads its profile, even if other fields are wrong. */
 export function checkSource(entry: SourceEntry, context: SourceContext): CheckedSource {
   if (entry.faults.length > 0) return { ...entry, source: null, secrets: [], holdsSecret: false };
-  const { name, path: file, locate } = entry;
-  const filled = interpolate({ sources: { [name]: entry.value } }, context);
+  const { name, locate } = entry;
+  const written = { sources: { [name]: entry.value } };
+  const filled = interpolate(written, context);
   const { data, findings } = checkValue(namedSourceSchema, filled.value, filled.paths);
   const settings = data?.sources[name] ?? null;
-  const profilePath = ['sources', name, 'profile'];
-  const wanted = valueAt(filled.value, profilePath);
-  const isNamed = typeof wanted === 'string' && wanted !== '' && !filled.unset.has(pathKey(profilePath));
-  const loaded = isNamed ? context.readProfile(wanted, dirname(file), context) : null;
-  const profile = loaded !== null && 'profile' in loaded ? loaded.profile : null;
-  const crossed = settings === null ? [] : sourceFindings(name, settings, profile, context);
+  const loaded = loadNamedProfile(entry, filled, context);
+  const { profile } = loaded;
+  const contradictions = settings === null ? [] : sourceFindings(name, settings, profile, context);
   // A field whose variable is not set is reported once, and not also because its placeholder is no URL.
   const isSet = ({ path }: SettingsFinding): boolean =>
     !filled.unset.has(pathKey(path)) && !filled.unset.has(pathKey([...path, 'value']));
-  const missing: SettingsFinding[] =
-    loaded !== null && 'missing' in loaded ? [{ path: profilePath, part: 'value', message: loaded.missing }] : [];
-  const all = [...filled.findings, ...[...(findings ?? []), ...crossed].filter(isSet), ...missing];
-  const ofProfile = loaded !== null && 'faults' in loaded ? loaded : { faults: [], secrets: [] };
+  const found = [...filled.findings, ...[...(findings ?? []), ...contradictions].filter(isSet)];
   return {
     ...entry,
     source:
       settings === null || profile === null
         ? null
         : { settings, profile: withDefaultStore(profile, settings.files.store) },
-    faults: [...all.map(locate), ...ofProfile.faults],
-    secrets: [...filled.secrets, ...ofProfile.secrets],
-    holdsSecret: holdsLiteralSecret({ sources: { [name]: entry.value } }, filled.paths),
+    faults: [...found.map(locate), ...loaded.faults],
+    secrets: [...filled.secrets, ...loaded.secrets],
+    holdsSecret: holdsLiteralSecret(written, filled.paths),
   };
+}
+
+/** Loads the profile that the source names; a missing one is a fault of the source. */
+function loadNamedProfile(
+  { name, path: file, locate }: SourceEntry,
+  filled: Filled,
+  context: SourceContext,
+): LoadedProfile {
+  const path = ['sources', name, 'profile'];
+  const wanted = valueAt(filled.value, path);
+  const none = { profile: null, faults: [], secrets: [] };
+  if (typeof wanted !== 'string' || wanted === '' || filled.unset.has(pathKey(path))) return none;
+  const loaded = context.readProfile(wanted, dirname(file), context);
+  if ('profile' in loaded) return loaded;
+  return { ...none, faults: [locate({ path, part: 'value', message: loaded.missing })] };
 }
 
 /** Checks rules between fields of a source, its profile and files that it names. */

@@ -119,13 +119,13 @@ function readLayers(
   const { value: base } = interpolate(fields['extends'], context);
   if (typeof base !== 'string' || base === '') return { layers: [layer], faults: [] };
   const basePath = profilePath(base, dirname(path));
-  const message = !existsSync(basePath)
-    ? missingProfile(base, context.shown(basePath))
-    : [...above, path].includes(basePath)
-      ? `expected profiles that do not extend each other in a circle, got ${JSON.stringify(base)} again`
-      : null;
-  if (message !== null)
+  const refuse = (message: string) => {
     return { layers: [layer], faults: [file.locate({ path: ['extends'], part: 'value', message })] };
+  };
+  if (!existsSync(basePath)) return refuse(missingProfile(base, context.shown(basePath)));
+  if ([...above, path].includes(basePath)) {
+    return refuse(`expected profiles that do not extend each other in a circle, got ${JSON.stringify(base)} again`);
+  }
   const rest = readLayers(basePath, context, [...above, path]);
   return { layers: [layer, ...rest.layers], faults: rest.faults };
 }

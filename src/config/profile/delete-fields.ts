@@ -172,8 +172,8 @@ export const deleteFields = {
   ),
 };
 
-/** A path in the body, or `header:<name>`. */
-const answerPlace = z.string().min(1);
+/** A path in the body of a response of the feed, or `header:<name>`. */
+const feedAnswerPlace = z.string().min(1);
 const { method, headers, body } = requestFields;
 
 const request = {
@@ -195,13 +195,13 @@ const request = {
 const startSchema = z.union([
   z.strictObject({
     ...request,
-    cursor: answerPlace.meta({
+    cursor: feedAnswerPlace.meta({
       description: 'Where the response has the current end of the feed.',
       examples: ['last_seq', 'header:X-Sequence'],
     }),
   }),
   z.strictObject({
-    walk: answerPlace.meta({
+    walk: feedAnswerPlace.meta({
       description: 'Where the last page of a full scan has the first cursor.',
       examples: ['nextSyncToken'],
     }),
@@ -231,7 +231,7 @@ export const changeFeedSchema = z
       description: 'Fields by which an entry says that its record is deleted.',
       examples: [{ field: 'deleted' }, { field: 'sys.type', in: ['DeletedEntry'], at: 'sys.deletedAt' }],
     }),
-    next: documented(answerPlace.nullable().default(null))(
+    next: documented(feedAnswerPlace.nullable().default(null))(
       'Where the response has the next cursor: a path, or `header:` and a name.',
       ['last_seq', 'nextSyncUrl'],
     ),
@@ -239,12 +239,12 @@ export const changeFeedSchema = z
       'Instead of `next`: the field of the last entry that is the next cursor.',
       ['id'],
     ),
-    next_page: documented(answerPlace.nullable().default(null))(
+    next_page: documented(feedAnswerPlace.nullable().default(null))(
       'Where a response names its next page, `{page}` in templates; the last one names the cursor.',
       ['nextPageToken'],
     ),
     url: documented(z.boolean().default(false))('True if `next`, `next_page` and `start` are URLs.', [true]),
-    more: documented(answerPlace.nullable().default(null))(
+    more: documented(feedAnswerPlace.nullable().default(null))(
       'Where a response says that more follows. Null: an empty page or an unchanged cursor ends it.',
       ['pending', 'has_more'],
     ),
