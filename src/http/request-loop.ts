@@ -208,7 +208,9 @@ class RunningRequest {
     const { exchange, http, isRecord, judge } = this.#parts;
     const { meter, into, signal, body, as: caller, skips } = this.#request;
     const reservation = this.#reservation;
-    const credential = caller === undefined ? own : caller === 'nobody' ? NO_CREDENTIAL : falsifyCredential(own);
+    let credential = own;
+    if (caller === 'nobody') credential = NO_CREDENTIAL;
+    if (caller === 'stranger') credential = falsifyCredential(own);
     // Only the source's own credential is renewed when it is refused.
     const sent = this.#target.credentialed && caller === undefined ? own : null;
     meter.requests += 1;

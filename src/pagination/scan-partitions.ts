@@ -62,8 +62,10 @@ export async function* scanPartitions(
 /** Returns the listings from the current one on, and earlier ones that changed. */
 function remainingFrom(partition: string, { values, late, mayBeGone }: Partitions): readonly string[] {
   const at = values.indexOf(partition);
+  let remaining = values;
+  if (at !== -1) remaining = values.slice(at);
   // Listings of parents are in the order of their values: after a deleted one, the next follows.
-  const remaining = at !== -1 ? values.slice(at) : mayBeGone ? values.filter((value) => value > partition) : values;
+  else if (mayBeGone) remaining = values.filter((value) => value > partition);
   return [...new Set([...remaining, ...late])];
 }
 

@@ -23,10 +23,11 @@ let reserved = 0;
  * The one answer that may exceed the limit. Without it, two scans could wait for each other: each holds pages that were
  * prefetched, and needs memory for the page before them.
  */
-let exceeding: MemoryReservation | null = null;
+let exceeding: symbol | null = null;
 
 /** Memory reserved for one answer, from the first byte of its body until the answer is no longer used. */
 export class MemoryReservation {
+  readonly #id = Symbol('answer');
   #bytes = 0;
 
   /**
@@ -36,7 +37,7 @@ export class MemoryReservation {
   resize(bytes: number): void {
     if (bytes > this.#bytes && bytes > SMALL_ANSWER_BYTES) {
       if (bytes > LIMIT_BYTES) throw tooLarge();
-      if (reserved - this.#bytes + bytes > LIMIT_BYTES && exceeding !== this) throw full();
+      if (reserved - this.#bytes + bytes > LIMIT_BYTES && exceeding !== this.#id) throw full();
     }
     reserved += bytes - this.#bytes;
     this.#bytes = bytes;
@@ -49,14 +50,14 @@ export class MemoryReservation {
 
   /** From now until `release` this answer may exceed the limit. Returns false if another one may. */
   tryToExceed(): boolean {
-    exceeding ??= this;
-    return exceeding === this;
+    exceeding ??= this.#id;
+    return exceeding === this.#id;
   }
 
   /** Releases all of it. May be called again. */
   release(): void {
     this.resize(0);
-    if (exceeding === this) exceeding = null;
+    if (exceeding === this.#id) exceeding = null;
   }
 }
 

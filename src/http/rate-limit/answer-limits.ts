@@ -1,12 +1,13 @@
-// Reads the rate limits that an answer states: how long to wait, and how many requests are left. Services use many
-// header names and forms for it; the profile's dialect (`rate_limit`) says which. Example: `RateLimit:
-// "default";r=5;t=30` means that 5 more requests are allowed in the next 30 seconds.
-import { parseDictionary, parseList, Token } from 'structured-headers';
+import { type InnerList, type Item, parseDictionary, parseList, Token } from 'structured-headers';
 import type { RateDialect, RateEntry } from '../../config/profile/rate-dialect.ts';
 import type { JsonValue } from '../../model/json.ts';
 import { clockOf, httpDate } from '../../model/timestamp-text.ts';
 import { fieldAt } from '../../rows/records/as-record.ts';
 import { readAnswerAge } from '../client.ts';
+
+// Reads the rate limits that an answer states: how long to wait, and how many requests are left. Services use many
+// header names and forms for it; the profile's dialect (`rate_limit`) says which. Example: `RateLimit:
+// "default";r=5;t=30` means that 5 more requests are allowed in the next 30 seconds.
 
 /** One quota as one answer states it; null for what it does not state. */
 export interface QuotaHint {
@@ -238,17 +239,16 @@ export function policyMembers(field: string): FieldMember[] | null {
 }
 
 function listMembers(field: string): FieldMember[] | null {
-  const list = tryParse(parseList, field);
-  return (
-    list?.map(([value, parameters]) => {
-      const [name, limit] = typeof value === 'number' ? ['default', value] : [nameIn(value), parameters.get('q')];
-      const member = quotaMember(name, limit, parameters.get('r'), parameters.get('t'));
-      const unit = parameters.get('qu');
-      // `qu` may name a unit other than requests.
-      const requests = unit === undefined || nameIn(unit) === 'requests' ? undefined : false;
-      return { ...member, windowMs: milliseconds(parameters.get('w')), requests };
-    }) ?? null
-  );
+  return tryParse(parseList, field)?.map(listMember) ?? null;
+}
+
+function listMember([value, parameters]: Item | InnerList): FieldMember {
+  const [name, limit] = typeof value === 'number' ? ['default', value] : [nameIn(value), parameters.get('q')];
+  const member = quotaMember(name, limit, parameters.get('r'), parameters.get('t'));
+  const unit = parameters.get('qu');
+  // `qu` may name a unit other than requests.
+  const requests = unit === undefined || nameIn(unit) === 'requests' ? undefined : false;
+  return { ...member, windowMs: milliseconds(parameters.get('w')), requests };
 }
 
 function quotaMember(name: string, limit: unknown, remaining: unknown, reset: unknown): FieldMember {

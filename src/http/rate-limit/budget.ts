@@ -150,7 +150,7 @@ export function getDelay(budget: Budget, at: number): number {
 }
 
 /** Returns the time from which pauses and quotas allow a request while `open` others are in flight. */
-export function getGate({ quotas, pausedUntil, options }: Budget, at: number, open: number): number {
+function getGate({ quotas, pausedUntil, options }: Budget, at: number, open: number): number {
   return Math.max(pausedUntil, ...[...quotas.values()].map((quota) => getOpenTime(quota, at, open, options.share)));
 }
 
@@ -161,7 +161,7 @@ export function closedUntil({ quotas, pausedUntil }: Budget, at: number): number
 }
 
 /** Returns the requests per second to send now; infinite while no limit is known. */
-export function getRate({ quotas, estimate, options }: Budget, at: number): number {
+function getRate({ quotas, estimate, options }: Budget, at: number): number {
   const { share } = options;
   const rates = [...quotas.values()].map((quota) => getPace(quota, at, share));
   return Math.min(...rates, (configuredRate(options) ?? Infinity) * share, getAllowedRate(estimate, share, at));
