@@ -50,7 +50,8 @@ async function copyService(product: Product): Promise<Verdict> {
     text += stdout + stderr;
   };
   await run(initCommand, [...args, ...login, ...user, ...options]);
-  const requests = log.length;
+  const requests = Number(/Found with (\d+) requests/.exec(text)?.[1] ?? log.length);
+  expect(requests, name).toBeLessThanOrEqual(60 + 25 * Object.keys(listings).length);
   if (existsSync(path.join(folder, 'config'))) await run(backfillCommand);
   let missed = missing(listings, fields, path.join(folder, 'shop.db'));
   if (isOk && missed.length === 0) {
