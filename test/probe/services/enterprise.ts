@@ -47,9 +47,8 @@ const springPage: Product = {
     if (name === 'currencies') return { body: items };
     const all = since(items, 'updatedAt', query.get('updatedAfter'));
     const { size, at, shown, pages, next } = cut(all, query, ['size', 25, 200], ['page', 0]);
-    const pageable = { pageNumber: at, pageSize: size, offset: at * size, paged: true };
     const counts = { totalElements: all.length, totalPages: pages, last: next === null, size, number: at };
-    return { body: { content: shown, pageable, ...counts } };
+    return { body: { content: shown, ...counts } };
   },
 };
 
@@ -154,14 +153,13 @@ const oracle: Product = {
   index: (names, root) => ({
     items: names.map((name) => ({ name, links: [{ rel: 'self', href: `${root}/${name}`, kind: 'collection' }] })),
   }),
-  list: ({ query, root }, items, name) => {
+  list: ({ query }, items) => {
     const moment = read(query.get('q'), /^LastUpdateDate\s*(?:>=|ge)\s*['"]?([^'"]+)['"]?$/);
     const all = since(items, 'LastUpdateDate', moment);
     const { size, at, shown, next } = cut(all, query, ['limit', 25, 500], ['offset']);
     const total = query.get('totalResults') === 'true' && { totalResults: all.length };
-    const links = [{ rel: 'self', href: `${root}/${name}`, name, kind: 'collection' }];
     return {
-      body: { items: shown, ...total, count: shown.length, hasMore: next !== null, limit: size, offset: at, links },
+      body: { items: shown, ...total, count: shown.length, hasMore: next !== null, limit: size, offset: at },
     };
   },
 };

@@ -1,15 +1,5 @@
 // Services in the manner of Django, Laravel, Rails, API Platform, JSON:API and WordPress.
-import {
-  type Asked,
-  bearer,
-  cut,
-  type Item,
-  type Product,
-  queryWith,
-  Refusal,
-  refuseOthers,
-  since,
-} from './service.ts';
+import { type Asked, bearer, cut, type Item, type Product, queryWith, refuse, refuseOthers, since } from './service.ts';
 
 const TOKEN = '9944b09199c62bcf9418ad846dd0e4bbdfc6ee4b';
 
@@ -19,7 +9,6 @@ const django: Product = {
   sizes: { articles: 301, sections: 7 },
   fields: ['id', 'title', 'updated_at'],
   credential: { secret: TOKEN, headers: { authorization: `Token ${TOKEN}` } },
-  denied: { headers: { 'www-authenticate': 'Token' } },
   base: '/api',
   index: (names, root) => Object.fromEntries(names.map((name) => [name, `${root}/${name}/`])),
   others: ({ path, query }) => {
@@ -30,7 +19,7 @@ const django: Product = {
   list: ({ query, root }, items, name) => {
     const all = since(items, 'updated_at', query.get('updated_at__gte'));
     const { at, shown, pages, next } = cut(all, query, ['', 40], ['page', 1]);
-    if (at < 1 || at > pages) throw new Refusal(404);
+    if (at < 1 || at > pages) refuse(404);
     const to = (page: number): string => `${root}/${name}/?${queryWith(query, { page })}`;
     const links = { next: next === null ? null : to(at + 1), previous: at > 1 ? to(at - 1) : null };
     return { body: { count: all.length, ...links, results: shown } };
@@ -41,7 +30,6 @@ const laravel: Product = {
   name: 'Laravel: data/links/meta, page/per_page, bearer',
   sizes: { products: 344, categories: 8 },
   fields: ['id', 'name', 'updated_at'],
-  stamp: (time) => time.replace('Z', '000Z'),
   base: '/api/v1',
   credential: bearer(`14|${TOKEN}`),
   one: (item) => ({ data: item }),
@@ -68,9 +56,8 @@ const gitHub: Product = {
     const all = since(items, 'updated_at', name === 'issues' ? query.get('since') : null);
     const { at, shown, pages, next } = cut(all, query, ['per_page', 30, 100], ['page', 1]);
     const to = (page: number, rel: string): string => `<${root}/${name}?${queryWith(query, { page })}>; rel="${rel}"`;
-    const onward = next === null ? [] : [to(at + 1, 'next'), to(pages, 'last')];
-    const back = at > 1 ? [to(at - 1, 'prev'), to(1, 'first')] : [];
-    return { ...(pages > 1 && { headers: { link: [...back, ...onward].join(', ') } }), body: shown };
+    const around = [to(1, 'first'), ...(next === null ? [] : [to(at + 1, 'next'), to(pages, 'last')])];
+    return { ...(pages > 1 && { headers: { link: around.join(', ') } }), body: shown };
   },
 };
 
@@ -130,7 +117,6 @@ const hydra: Product = {
   name: 'API Platform: Hydra, page/itemsPerPage, updatedAt[after]',
   sizes: { books: 271, genres: 4 },
   fields: ['id', 'title', 'updatedAt'],
-  stamp: (time) => time.replace(/\.\d+Z/, '+00:00'),
   base: '/api',
   index: (names) => {
     const entry = { '@context': '/api/contexts/Entrypoint', '@id': '/api', '@type': 'Entrypoint' };
@@ -175,11 +161,11 @@ const wordPress: Product = {
   },
   list: ({ query, headers }, items, name) => {
     const status = query.get('status') ?? 'publish';
-    if (!/^(?:publish|any)$/.test(status) || (status === 'any' && !isEditor(headers))) throw new Refusal();
+    if (!/^(?:publish|any)$/.test(status) || (status === 'any' && !isEditor(headers))) refuse();
     const open = name === 'tags' || status === 'any' ? items : items.filter(({ id }) => Number(id) % 5 > 0);
     const all = since(open, 'modified_gmt', query.get('modified_after')?.replace('Z', '') ?? null);
     const { size, at, shown, pages } = cut(all, query, ['per_page', 10], ['page', 1]);
-    if (size < 1 || size > 100 || at < 1 || at > pages) throw new Refusal();
+    if (size < 1 || size > 100 || at < 1 || at > pages) refuse();
     return { headers: { 'x-wp-total': String(all.length), 'x-wp-totalpages': String(pages) }, body: shown };
   },
 };

@@ -56,13 +56,9 @@ export const basic = (user: string, secret: string) => {
   return { user, secret, headers };
 };
 
-/** Ends the request where it is thrown. */
-export class Refusal extends Error {
-  readonly status: number;
-  constructor(status = 400) {
-    super('Bad Request');
-    this.status = status;
-  }
+/** Ends the request with a status. */
+export function refuse(status = 400): never {
+  throw new Error('refused', { cause: status });
 }
 
 const FIRST = 'Amber Basalt Cedar Damask Ember Fennel Garnet Hazel Indigo Juniper Kelp Larch Maple Nettle'.split(' ');
@@ -91,27 +87,27 @@ export function cut(
 }
 
 function whole(text: string | number): number {
-  if (!/^\d+$/.test(String(text))) throw new Refusal();
+  if (!/^\d+$/.test(String(text))) refuse();
   return Number(text);
 }
 
 /** What an expression names; refuses one that cannot be read. */
 export function read(text: string | null, pattern: RegExp): string | null {
   const found = pattern.exec(text ?? '')?.[1] ?? null;
-  if (text !== null && found === null) throw new Refusal();
+  if (text !== null && found === null) refuse();
   return found;
 }
 
 /** The records that changed at a time or later; all of them where no time is given. */
 export function since(items: Item[], field: string, time: string | null): Item[] {
   if (time === null) return items;
-  if (Number.isNaN(Date.parse(time))) throw new Refusal();
+  if (Number.isNaN(Date.parse(time))) refuse();
   return items.filter((item) => Date.parse(String(item[field])) >= Date.parse(time));
 }
 
 /** Refuses parameters that the product does not know. */
 export function refuseOthers(query: URLSearchParams, known: RegExp): void {
-  if ([...query.keys()].some((name) => !known.test(name))) throw new Refusal();
+  if ([...query.keys()].some((name) => !known.test(name))) refuse();
 }
 
 /** The query with other values of some parameters, as text. */
@@ -146,7 +142,7 @@ function answer(product: Product, listings: Record<string, Item[]>, asked: Asked
   const items = Object.hasOwn(listings, name) ? (listings[name] ?? []) : null;
   if (items !== null && id === undefined) return product.list(asked, items, name);
   const found = items?.find((item) => String(item[fields[0]]) === id);
-  if (found === undefined) throw new Refusal(product.gone ?? 404);
+  if (found === undefined) refuse(product.gone ?? 404);
   return { body: product.one?.(found, name, asked.root) ?? found };
 }
 
@@ -160,8 +156,8 @@ export function serverOf(product: Product, listings: Record<string, Item[]>, not
     try {
       reply = answer(product, listings, asked);
     } catch (error) {
-      if (!(error instanceof Refusal)) throw error;
-      reply = { status: error.status, body: { error: error.message } };
+      if (!(error instanceof Error) || typeof error.cause !== 'number') throw error;
+      reply = { status: error.cause, body: { error: error.message } };
     }
     const type = typeof reply.body === 'string' ? 'text/html' : 'application/json; charset=utf-8';
     outgoing.writeHead(reply.status ?? 200, { 'content-type': type, ...reply.headers });
