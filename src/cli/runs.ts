@@ -87,8 +87,8 @@ function showCommand(context: CliContext): Command {
         if (parts.length === 0) return;
         isFound = true;
         const report = { source: source.name, run_id: id, resources: parts.map(detailsToJson) };
-        const sections = parts.flatMap((part) => ['', ...detailLines(part, painter(context))]);
-        printReport(context, report, [`${source.name}  run ${id}`, ...sections].join('\n'));
+        const sections = parts.map((part) => detailLines(part, painter(context)).join('\n'));
+        printReport(context, report, [`${source.name}  run ${id}`, ...sections].join('\n\n'));
       });
       if (isFound) return;
       throw new ConfigError('usage', `no run has the id ${id}`, {
