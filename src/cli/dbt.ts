@@ -60,7 +60,7 @@ async function describeSource(source: SourceSettings, { clock }: CliContext): Pr
         const table = describeView(stored, warehouse.dialect);
         if (resource === null || freshness === undefined) return table;
         const loaded_at_field = lastSuccess(schema, freshness.view.view_name, resource);
-        return { ...table, config: { loaded_at_field, freshness: maxAge(source, resource, clock.now()) } };
+        return Object.assign(table, { config: { loaded_at_field, freshness: maxAge(source, resource, clock.now()) } });
       });
     const description = `The copy of ${name} that content-sync keeps.`;
     return { name, description, schema, quoting: { schema: true, identifier: true }, tables };

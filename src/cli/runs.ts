@@ -1,4 +1,3 @@
-// `content-sync runs`: lists past runs, and shows one in full; reads only the warehouse.
 import { type Command, Option } from 'commander';
 import { timeSpan } from '../config/profile/basic-fields.ts';
 import { openWarehouseToRead } from '../database/databases.ts';
@@ -8,16 +7,10 @@ import { formatColumnChange } from '../model/table.ts';
 import { timestampText } from '../model/timestamp-text.ts';
 import { visibleText } from '../model/visible-text.ts';
 import { countOf, countText, formatBytes, formatDelay, NONE } from '../observe/figures.ts';
-import {
-  alignedLines,
-  type CliContext,
-  type Paint,
-  painter,
-  printReport,
-  toneOfStatus,
-  wholeNumber,
-} from './command/context.ts';
+import { alignedLines, type CliContext, type Paint, painter, printReport, toneOfStatus, wholeNumber } from './command/context.ts';
 import { forEachSource, sourceCommand, type SourceOptions, whileOpen } from './command/sources.ts';
+
+// `content-sync runs`: lists past runs, and shows one in full; reads only the warehouse.
 
 interface RunsOptions extends SourceOptions {
   failed?: true;
@@ -87,8 +80,8 @@ function showCommand(context: CliContext): Command {
         if (parts.length === 0) return;
         isFound = true;
         const report = { source: source.name, run_id: id, resources: parts.map(detailsToJson) };
-        const sections = parts.flatMap((part) => ['', ...detailLines(part, painter(context))]);
-        printReport(context, report, [`${source.name}  run ${id}`, ...sections].join('\n'));
+        const sections = parts.map((part) => detailLines(part, painter(context)).join('\n'));
+        printReport(context, report, [`${source.name}  run ${id}`, ...sections].join('\n\n'));
       });
       if (isFound) return;
       throw new ConfigError('usage', `no run has the id ${id}`, {

@@ -40,8 +40,9 @@ function automaticIndexes(
       .map(({ name }): ColumnIndex => ({ table: main, column: name, why: 'filter' })),
     ...findReferences(tables, relations),
   ];
-  const isSame = (a: ColumnIndex, b: ColumnIndex): boolean => a.table === b.table && a.column === b.column;
-  return indexes.filter((index, at) => indexes.findIndex((each) => isSame(each, index)) === at);
+  return indexes.filter(
+    ({ table, column }, at) => indexes.findIndex((each) => each.table === table && each.column === column) === at,
+  );
 }
 
 /** The columns that hold the key of a resource, also of one that has no table yet. Keys have an index already. */
