@@ -8,7 +8,7 @@ const memory = memoryFolder();
 
 /** Files that wait long, for processes and leases: begun last, they would keep one core idle at the end. */
 const SLOW =
-  /\/(?:any-dialect|controls-elsewhere|dialects|drift-table|late-page|long-waits|lost-connections|memory|recorded-services|rotating|serve-secrets|serve-stop|serve-trouble|shared-budget-processes|two-processes|workers)\.test\.ts$/;
+  /\/(?:any-dialect|controls-elsewhere|dialects|drift-table|init-services|late-page|long-waits|lost-connections|memory|recorded-services|rotating|serve-secrets|serve-stop|serve-trouble|shared-budget-processes|two-processes|workers)\.test\.ts$/;
 
 const isSlow = ({ moduleId }: TestSpecification): boolean => SLOW.test(moduleId);
 

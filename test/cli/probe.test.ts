@@ -3,29 +3,36 @@ import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { probeCommand } from '../../src/cli/probe.ts';
 import { ConfigError } from '../../src/model/errors.ts';
-import { cut, type FakeRecord, momentIn, SECRET, start, START, USER } from '../probe/imitations/imitation.ts';
+import { startListing } from '../pagination/listing-server.ts';
 import { tempFolder } from '../support/temp-warehouse.ts';
 import { runInProcess } from './in-process.ts';
 
+const [USER, SECRET] = ['reader', 'key-7f3a99b1c2d4'];
 const BEARER = `Bearer ${SECRET}`;
-const BASIC = `Basic ${Buffer.from(`${USER}:${SECRET}`).toString('base64')}`;
-const ROWS = Array.from({ length: 23 }, (_, at): FakeRecord => {
-  return { id: at + 1, title: `t${at}`, updated_at: new Date(START + at * 3_700_000).toISOString() };
+const BASIC = `Basic ${btoa(`${USER}:${SECRET}`)}`;
+const ROWS = Array.from({ length: 23 }, (_, at) => {
+  return { id: at + 1, title: `t${at}`, updated_at: new Date(Date.UTC(2026, 5, 20) + at * 3_700_000).toISOString() };
 });
 
 /** Posts and authors by page, for those who send this header. */
-const service = (authorization: string, { hasFilter = true } = {}) =>
-  start('/api', ({ headers, path: [name = '', id], query }) => {
-    if (headers.authorization !== authorization) return { status: 401, body: { error: 'who are you?' } };
-    const found = ROWS.find((row) => String(row['id']) === id);
-    if (!['posts', 'authors'].includes(name) || (id !== undefined && found === undefined))
-      return { status: 404, body: { error: 'none' } };
-    if (found !== undefined) return { body: { data: found } };
+async function service(authorization: string, { hasFilter = true } = {}) {
+  const answer = ({ pathname, searchParams: query }: URL, sent: string | undefined): [status: number, body: object] => {
+    const [, , name = '', id] = pathname.split('/');
+    const found = ROWS.find((row) => String(row.id) === id);
+    if (sent !== authorization) return [401, { error: 'who are you?' }];
+    if (!['posts', 'authors'].includes(name) || (id !== undefined && found === undefined)) return [404, {}];
+    if (found !== undefined) return [200, { data: found }];
     const since = hasFilter ? query.get('updated_since') : null;
-    const rows = ROWS.filter((row) => since === null || momentIn(row, 'updated_at') >= Date.parse(since));
+    const rows = ROWS.filter((row) => since === null || Date.parse(row.updated_at) >= Date.parse(since));
     const [size, page] = [Math.min(100, Number(query.get('limit') ?? 10)), Number(query.get('page') ?? 1)];
-    return { body: { data: cut(rows, page, size), total: rows.length } };
+    return [200, { data: rows.slice((page - 1) * size, page * size), total: rows.length }];
+  };
+  const { url, requests } = await startListing((asked, _, head) => {
+    const [status, body] = answer(asked, head?.headers.authorization);
+    return { status, headers: { 'content-type': 'application/json' }, body };
   });
+  return { url: `${url.origin}/api`, requests };
+}
 const ENV = { CMS_KEY: SECRET };
 
 const probe = (args: readonly string[], cwd = tempFolder()) => runInProcess(probeCommand, args, cwd, { env: ENV });

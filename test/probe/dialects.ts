@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { SyncError } from '../../src/model/errors.ts';
+import type { Credential } from '../../src/probe/credential-forms.ts';
 import { type ProbeResult, probeService } from '../../src/probe/probe-service.ts';
 import { toYaml } from '../../src/probe/profile.ts';
 import { SQLITE } from '../support/databases.ts';
@@ -13,7 +14,6 @@ import { type Random, randomFrom } from '../support/random.ts';
 import { tempFolder } from '../support/temp-warehouse.ts';
 import { type Run, Runner } from '../support/world/runner.ts';
 import { WorldClock } from '../support/world/world-clock.ts';
-import { authSettings } from './probed.ts';
 
 /** What came of probing a random service and copying it by the profile that was found. */
 export interface ProbedDialect {
@@ -96,7 +96,17 @@ export async function tellProbed(seed: number): Promise<ProbedDialect> {
   return { ...outcome, result: told, runs, broken };
 }
 
-function credentialOf({ auth }: Dialect): { secret: string; user: string | undefined } {
+/** The secrets of a source for a scheme that `probe` has found. */
+function authSettings(scheme: ProbeResult['scheme'], { secret, user = '' }: Credential): object {
+  const secrets: Readonly<Record<string, object>> = {
+    bearer: { token: secret },
+    basic: { username: user, password: secret },
+    api_key: { key: secret },
+  };
+  return { type: scheme['type'] ?? 'none', ...secrets[scheme['type'] ?? ''] };
+}
+
+function credentialOf({ auth }: Dialect): Credential {
   const { key, token, password, username } = auth.settings;
   const secret = key ?? token ?? password;
   return {

@@ -1,12 +1,11 @@
-import type { IncomingHttpHeaders } from 'node:http';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
-import { toYaml } from '../../src/probe/profile.ts';
 import { interpolate } from '../../src/config/file/interpolate.ts';
 import { profileSchema } from '../../src/config/profile/profile.ts';
+import { systemClock } from '../../src/observe/system-clock.ts';
+import { type ProbeOptions, type ProbeResult, probeService } from '../../src/probe/probe-service.ts';
+import { toYaml } from '../../src/probe/profile.ts';
 import { type Responder, startListing } from '../pagination/listing-server.ts';
-import { SECRET, start, USER } from './imitations/imitation.ts';
-import { probed } from './probed.ts';
 
 const JSON_TYPE = { 'content-type': 'application/json' };
 const record = (id: number): object => ({
@@ -39,6 +38,18 @@ const POOR: Record<string, { respond: Responder; word: RegExp }> = {
     word: /not proved: no field is there in every record and unique/,
   },
 };
+
+/** Probes a service at full speed. */
+function probed(url: string, options: Partial<ProbeOptions> = {}): Promise<ProbeResult> {
+  return probeService({
+    baseUrl: new URL(url),
+    credential: null,
+    clock: systemClock,
+    secrets: [],
+    signal: new AbortController().signal,
+    ...options,
+  });
+}
 
 describe('a service that gives little or lies', () => {
   it.each(Object.entries(POOR))('%s: the profile loads, and says what was not proved', async (_, { respond, word }) => {
@@ -138,51 +149,10 @@ describe('a service that gives little or lies', () => {
     expect(asked.join('\n')).not.toContain(secret);
   });
 
-  it.each<[string, (headers: IncomingHttpHeaders) => unknown, string | undefined, object]>([
-    ['a bearer token', ({ authorization }) => authorization === `Bearer ${SECRET}`, undefined, { type: 'bearer' }],
-    ['a bare key', ({ authorization }) => authorization === SECRET, undefined, { in: 'header', name: 'Authorization' }],
-    [
-      'a header of its own',
-      (headers) => headers['x-api-key'] === SECRET,
-      undefined,
-      { in: 'header', name: 'X-API-Key' },
-    ],
-    [
-      'a name',
-      ({ authorization = '' }) => atob(authorization.slice(6)) === `${USER}:${SECRET}`,
-      USER,
-      { type: 'basic' },
-    ],
-  ])('finds that a service wants %s', async (_, isLetIn, user, scheme) => {
-    const { url } = await start('/api', ({ headers, path: [name] }) => {
-      if (!isLetIn(headers)) return { status: 401, body: { error: 'who are you?' } };
-      return name === 'posts' ? { body: { data: some(1, 5), total: 5 } } : { status: 404, body: { error: 'none' } };
-    });
-    const result = await probed(url, { credential: { secret: SECRET, user } });
-    expect(result.scheme).toMatchObject(scheme);
-    expect(result.resources).toMatchObject([{ name: 'posts', seen: 5, total: 5 }]);
-  });
-
   it('says that the credential was refused, or that one is wanted', async () => {
     const { url } = await startListing(() => ({ status: 401, headers: JSON_TYPE, body: { error: 'who are you?' } }));
     for (const credential of [{ secret: 'no-such-key-1' }, null]) {
       await expect(probed(url.href, { credential })).rejects.toThrow(/every response was 401/);
     }
-  });
-
-  it('finds the page parameters of a service that takes all others for filters', async () => {
-    const all = some(1, 23);
-    const { url } = await startListing(
-      posts((query) => {
-        const [size, skip] = [Number(query.get('$limit') ?? 10), Number(query.get('$skip') ?? 0)];
-        const isHidden = [...query.keys()].some((name) => !name.startsWith('$'));
-        return { data: isHidden ? [] : all.slice(skip, skip + size), total: isHidden ? 0 : all.length };
-      }),
-    );
-    const { profile } = await probed(url.href, { paths: ['/posts'] });
-    expect(profile.resources['posts']).toMatchObject({
-      page: { style: 'offset', offset_param: '$skip', size_param: '$limit', total: 'total' },
-      unverified: [],
-    });
   });
 });

@@ -42,14 +42,13 @@ const springPage: Product = {
   fields: ['id', 'name', 'updatedAt'],
   base: '/billing',
   credential: header('x-api-key', 'f3a91c7e5b2d4806'),
-  docs: ['/v3/api-docs', { openapi: '3.0.1' }, 'page size sort updatedAfter'],
+  docs: ['/v3/api-docs', { openapi: '3.0.1' }, 'page size sort updatedAfter', '/billing'],
   list: ({ query }, items, name) => {
     if (name === 'currencies') return { body: items };
     const all = since(items, 'updatedAt', query.get('updatedAfter'));
     const { size, at, shown, pages, next } = cut(all, query, ['size', 25, 200], ['page', 0]);
-    const pageable = { pageNumber: at, pageSize: size, offset: at * size, paged: true };
     const counts = { totalElements: all.length, totalPages: pages, last: next === null, size, number: at };
-    return { body: { content: shown, pageable, ...counts } };
+    return { body: { content: shown, ...counts } };
   },
 };
 
@@ -154,14 +153,12 @@ const oracle: Product = {
   index: (names, root) => ({
     items: names.map((name) => ({ name, links: [{ rel: 'self', href: `${root}/${name}`, kind: 'collection' }] })),
   }),
-  list: ({ query, root }, items, name) => {
+  list: ({ query }, items) => {
     const moment = read(query.get('q'), /^LastUpdateDate\s*(?:>=|ge)\s*['"]?([^'"]+)['"]?$/);
     const all = since(items, 'LastUpdateDate', moment);
     const { size, at, shown, next } = cut(all, query, ['limit', 25, 500], ['offset']);
-    const total = query.get('totalResults') === 'true' && { totalResults: all.length };
-    const links = [{ rel: 'self', href: `${root}/${name}`, name, kind: 'collection' }];
     return {
-      body: { items: shown, ...total, count: shown.length, hasMore: next !== null, limit: size, offset: at, links },
+      body: { items: shown, count: shown.length, hasMore: next !== null, limit: size, offset: at },
     };
   },
 };

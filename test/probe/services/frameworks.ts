@@ -1,63 +1,28 @@
 // Services in the manner of Django, Laravel, Rails, API Platform, JSON:API and WordPress.
-import {
-  type Asked,
-  basic,
-  bearer,
-  cut,
-  type Item,
-  type Product,
-  queryWith,
-  Refusal,
-  refuseOthers,
-  since,
-} from './service.ts';
+import { type Asked, bearer, cut, type Item, type Product, queryWith, refuse, refuseOthers, since } from './service.ts';
 
 const TOKEN = '9944b09199c62bcf9418ad846dd0e4bbdfc6ee4b';
 
-/** What Django's routers have in common: a list of the listings, and a slash at the end of every path. */
-const django = {
+/** 40 a page, which no request can change; a page after the last one is a 404, and every path has a slash at its end. */
+const django: Product = {
+  name: 'Django REST framework: page, root list, Token',
+  sizes: { articles: 301, sections: 7 },
+  fields: ['id', 'title', 'updated_at'],
+  credential: { secret: TOKEN, headers: { authorization: `Token ${TOKEN}` } },
   base: '/api',
-  index: (names: readonly string[], root: string) =>
-    Object.fromEntries(names.map((name) => [name, `${root}/${name}/`])),
-  others: ({ path, query }: Asked) => {
+  index: (names, root) => Object.fromEntries(names.map((name) => [name, `${root}/${name}/`])),
+  others: ({ path, query }) => {
     if (path.endsWith('/')) return undefined;
     return { status: 301, headers: { location: `${path}/${query.size > 0 ? `?${query.toString()}` : ''}` }, body: '' };
   },
   place: /^\/api\/(?<name>\w+)\/(?:(?<id>[^/]+)\/)?$/,
-};
-
-/** 40 a page, which no request can change; a page after the last one is a 404. */
-const djangoPages: Product = {
-  name: 'Django REST framework: page, root list, Token',
-  ...django,
-  sizes: { articles: 301, sections: 7 },
-  fields: ['id', 'title', 'updated_at'],
-  credential: { secret: TOKEN, headers: { authorization: `Token ${TOKEN}` } },
-  denied: { headers: { 'www-authenticate': 'Token' } },
   list: ({ query, root }, items, name) => {
     const all = since(items, 'updated_at', query.get('updated_at__gte'));
     const { at, shown, pages, next } = cut(all, query, ['', 40], ['page', 1]);
-    if (at < 1 || at > pages) throw new Refusal(404);
+    if (at < 1 || at > pages) refuse(404);
     const to = (page: number): string => `${root}/${name}/?${queryWith(query, { page })}`;
     const links = { next: next === null ? null : to(at + 1), previous: at > 1 ? to(at - 1) : null };
     return { body: { count: all.length, ...links, results: shown } };
-  },
-};
-
-const djangoOffsets: Product = {
-  name: 'Django REST framework: limit/offset, bare small list, basic',
-  ...django,
-  sizes: { products: 277, tags: 8 },
-  fields: ['uuid', 'name', 'modified'],
-  key: (at) => `6f1c${String(at).padStart(4, '0')}-52e1-4c0b-9d1c-8a7e3b2f4d10`,
-  credential: basic('reader', 'correct horse'),
-  denied: { headers: { 'www-authenticate': 'Basic realm="api"' } },
-  list: ({ query, root }, items, name) => {
-    if (name === 'tags') return { body: items };
-    const { size, at, shown, next } = cut(items, query, ['limit', 50, 100], ['offset']);
-    const to = (offset: number): string => `${root}/${name}/?limit=${size}&offset=${offset}`;
-    const links = { next: next === null ? null : to(next), previous: at > 0 ? to(Math.max(0, at - size)) : null };
-    return { body: { count: items.length, ...links, results: shown } };
   },
 };
 
@@ -65,7 +30,6 @@ const laravel: Product = {
   name: 'Laravel: data/links/meta, page/per_page, bearer',
   sizes: { products: 344, categories: 8 },
   fields: ['id', 'name', 'updated_at'],
-  stamp: (time) => time.replace('Z', '000Z'),
   base: '/api/v1',
   credential: bearer(`14|${TOKEN}`),
   one: (item) => ({ data: item }),
@@ -92,9 +56,8 @@ const gitHub: Product = {
     const all = since(items, 'updated_at', name === 'issues' ? query.get('since') : null);
     const { at, shown, pages, next } = cut(all, query, ['per_page', 30, 100], ['page', 1]);
     const to = (page: number, rel: string): string => `<${root}/${name}?${queryWith(query, { page })}>; rel="${rel}"`;
-    const onward = next === null ? [] : [to(at + 1, 'next'), to(pages, 'last')];
-    const back = at > 1 ? [to(at - 1, 'prev'), to(1, 'first')] : [];
-    return { ...(pages > 1 && { headers: { link: [...back, ...onward].join(', ') } }), body: shown };
+    const around = [to(1, 'first'), ...(next === null ? [] : [to(at + 1, 'next'), to(pages, 'last')])];
+    return { ...(pages > 1 && { headers: { link: around.join(', ') } }), body: shown };
   },
 };
 
@@ -154,7 +117,6 @@ const hydra: Product = {
   name: 'API Platform: Hydra, page/itemsPerPage, updatedAt[after]',
   sizes: { books: 271, genres: 4 },
   fields: ['id', 'title', 'updatedAt'],
-  stamp: (time) => time.replace(/\.\d+Z/, '+00:00'),
   base: '/api',
   index: (names) => {
     const entry = { '@context': '/api/contexts/Entrypoint', '@id': '/api', '@type': 'Entrypoint' };
@@ -172,26 +134,44 @@ const hydra: Product = {
   },
 };
 
-/** A plugin's own routes below the index of WordPress. */
-const wordPressPlugin: Product = {
-  name: 'WordPress plugin: /wp-json index, page/per_page, X-WP-Total, modified_after',
-  sizes: { recipes: 239, cuisines: 5 },
-  fields: ['id', 'title', 'modified_gmt'],
+const isEditor = ({ authorization }: Asked['headers']): boolean =>
+  authorization === `Basic ${btoa('editor:abcd EFGH')}`;
+
+const postOf = (item: Item, name: string): Item =>
+  name === 'tags' ? item : { ...item, status: Number(item['id']) % 5 > 0 ? 'publish' : 'draft' };
+
+/** A wrong credential is as good as none, and drafts, a fifth of the posts, are listed only for a right one. */
+const wordPress: Product = {
+  name: 'WordPress: /wp-json/wp/v2 index, page/per_page, status=any, X-WP-Total, modified_after, basic',
+  sizes: { posts: 239, tags: 5 },
+  fields: ['id', 'slug', 'modified_gmt'],
   stamp: (time) => time.replace(/\.\d+Z/, ''),
-  base: '/wp-json/kitchen/v1',
+  base: '/wp-json/wp/v2',
+  credential: { user: 'editor', secret: 'abcd EFGH', headers: {} },
+  options: ['--profile', 'probe'],
   index: (names, root) => {
     const routes = ['', ...names.map((name) => `/${name}`)].flatMap((route) => [
-      [`/kitchen/v1${route}`, { methods: ['GET'], _links: { self: [{ href: root + route }] } }],
-      [`/kitchen/v1${route}/(?P<id>[\\d]+)`, { methods: ['GET'] }],
+      [`/wp/v2${route}`, { methods: ['GET'], _links: { self: [{ href: root + route }] } }],
+      [`/wp/v2${route}/(?P<id>[\\d]+)`, { methods: ['GET'] }],
     ]);
-    return { namespace: 'kitchen/v1', routes: Object.fromEntries(routes) };
+    return { namespace: 'wp/v2', routes: Object.fromEntries(routes) };
   },
-  list: ({ query }, items) => {
-    const all = since(items, 'modified_gmt', query.get('modified_after')?.replace('Z', '') ?? null);
+  others: ({ path, headers }) => {
+    if (!path.endsWith('/users/me')) return undefined;
+    return isEditor(headers) ? { body: { id: 1, slug: 'editor' } } : { status: 401 };
+  },
+  one: postOf,
+  list: ({ query, headers }, items, name) => {
+    const status = query.get('status') ?? 'publish';
+    if (!/^(?:publish|any)$/.test(status) || (status === 'any' && !isEditor(headers))) refuse();
+    const sent = items
+      .map((item) => postOf(item, name))
+      .filter((post) => status === 'any' || post['status'] !== 'draft');
+    const all = since(sent, 'modified_gmt', query.get('modified_after')?.replace('Z', '') ?? null);
     const { size, at, shown, pages } = cut(all, query, ['per_page', 10], ['page', 1]);
-    if (size < 1 || size > 100 || at < 1 || at > pages) throw new Refusal();
+    if (size < 1 || size > 100 || at < 1 || at > pages) refuse();
     return { headers: { 'x-wp-total': String(all.length), 'x-wp-totalpages': String(pages) }, body: shown };
   },
 };
 
-export const FRAMEWORKS = [djangoPages, djangoOffsets, laravel, gitHub, jsonApiPages, drupal, hydra, wordPressPlugin];
+export const FRAMEWORKS = [django, laravel, gitHub, jsonApiPages, drupal, hydra, wordPress];

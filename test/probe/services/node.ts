@@ -1,4 +1,4 @@
-// Services in the manner of LoopBack, Feathers, json-server, Strapi 3, Fastify and PostgREST.
+// Services in the manner of LoopBack, Feathers, json-server, Strapi 3, Directus, Fastify and PostgREST.
 import {
   bearer,
   cut,
@@ -7,7 +7,7 @@ import {
   type Product,
   queryWith,
   read,
-  Refusal,
+  refuse,
   refuseOthers,
   since,
 } from './service.ts';
@@ -20,7 +20,7 @@ function loopBackPage(query: URLSearchParams, items: Item[], most: number) {
   try {
     filter = JSON.parse(query.get('filter') ?? '{}');
   } catch {
-    throw new Refusal();
+    refuse();
   }
   const { limit = query.get('filter[limit]') ?? most, skip = filter.offset ?? query.get('filter[skip]') ?? 0 } = filter;
   const moment = filter.where?.updatedAt?.gte ?? query.get('filter[where][updatedAt][gte]');
@@ -42,7 +42,6 @@ const loopBack4: Product = {
   name: 'LoopBack 4: filter in one parameter, /openapi.json',
   sizes: { customers: 233, 'customer-groups': 5 },
   fields: ['id', 'name', 'updatedAt'],
-  key: (at) => `64f0c3b2a19d8e${String(at).padStart(10, '0')}`,
   docs: ['/openapi.json', { openapi: '3.0.0', servers: [{ url: '/' }] }, 'filter'],
   list: ({ query }, items) => loopBackPage(query, items, 50),
 };
@@ -80,22 +79,6 @@ const jsonServer: Product = {
   },
 };
 
-/** A bare array without a page, an object with one. */
-const jsonServer1: Product = {
-  name: 'json-server 1: _page/_per_page, first/next/last/data',
-  options: ['--path', '/products', '/brands'],
-  sizes: { products: 232, brands: 4 },
-  fields: ['id', 'name', 'updatedAt'],
-  key: (at) => `a${(at * 7919).toString(36)}`,
-  list: ({ query }, items) => {
-    const all = items.filter((item) => String(item['updatedAt']) >= (query.get('updatedAt_gte') ?? ''));
-    if (!query.has('_page')) return { body: all };
-    const { at, shown, pages, next } = cut(all, query, ['_per_page', 10], ['_page', 1]);
-    const around = { first: 1, prev: at > 1 ? at - 1 : null, next: next === null ? null : at + 1, last: pages };
-    return { body: { ...around, pages, items: all.length, data: shown } };
-  },
-};
-
 /** A filter by a field that does not exist is refused. */
 const strapi3: Product = {
   name: 'Strapi 3: _start/_limit, updated_at_gte, unknown parameters refused, bearer',
@@ -109,19 +92,49 @@ const strapi3: Product = {
   },
 };
 
+/** The time of change is null until the first one. */
+function fromDirectus({ date_updated: time = '', ...item }: Item): Item {
+  const isChanged = Number(item['price']) % 3 === 0 || String(item['title']).endsWith('revised');
+  const created = isChanged ? '2024-12-01T08:30:00.000Z' : time;
+  return { ...item, date_created: created, date_updated: isChanged ? time : null };
+}
+
+/** What does not exist is forbidden, fields in a filter too; no total is told. */
+const directus: Product = {
+  name: 'Directus: page/limit, date_updated null, filter[_or], /server/specs/oas, bearer',
+  sizes: { articles: 258, tags: 6 },
+  fields: ['id', 'title', 'date_updated'],
+  key: (at) => `012f${1_000 + at}-aaaa-4bbb-8ccc-0123456789ab`,
+  credential: bearer(TOKEN),
+  denied: { status: 403 },
+  docs: ['/server/specs/oas', { openapi: '3.0.1', servers: [{ url: '/' }] }, 'limit page offset filter', '/items'],
+  place: /^\/items\/(?<name>\w+)(?:\/(?<id>[^/]+))?$/,
+  gone: 403,
+  one: (item) => ({ data: fromDirectus(item) }),
+  list: ({ query }, items) => {
+    const pattern = /^filter(?:\[_or\]\[\d\])?\[(date_created|date_updated)\]\[_gte\]$/;
+    const conditions = [...query].filter(([key]) => key.startsWith('filter'));
+    if (conditions.some(([key]) => !pattern.test(key))) refuse(403);
+    const isMet = (item: Item, [key, time]: [string, string]): boolean =>
+      Date.parse(String(item[pattern.exec(key)?.[1] ?? ''])) >= Date.parse(time);
+    const sent = items.map((item) => fromDirectus(item));
+    const all = sent.filter((item) => conditions.length === 0 || conditions.some((each) => isMet(item, each)));
+    return { body: { data: cut(all, query, ['limit', 100], query.has('offset') ? ['offset'] : ['page', 1]).shown } };
+  },
+};
+
 const fastify: Product = {
   name: 'Fastify: skip/take, /docs/json, x-api-token',
   sizes: { shipments: 391, carriers: 6 },
   fields: ['id', 'reference', 'updatedAt'],
-  key: (at) => `cl${(at * 104_729 + 46_656).toString(36)}x${at}`,
   base: '/v2',
   credential: header('x-api-token', TOKEN),
   options: ['--auth', 'header:x-api-token'],
-  docs: ['/docs/json', { openapi: '3.0.3' }, 'skip take updatedSince'],
+  docs: ['/docs/json', { openapi: '3.0.3' }, 'skip take updatedSince', '/v2'],
   list: ({ query }, items) => {
     const all = since(items, 'updatedAt', query.get('updatedSince'));
     const { size, shown } = cut(all, query, ['take', 20], ['skip']);
-    if (size > 100) throw new Refusal();
+    if (size > 100) refuse();
     return { body: { items: shown, total: all.length } };
   },
 };
@@ -147,4 +160,4 @@ const postgrest: Product = {
   },
 };
 
-export const NODE = [loopBack3, loopBack4, feathers, jsonServer, jsonServer1, strapi3, fastify, postgrest];
+export const NODE = [loopBack3, loopBack4, feathers, jsonServer, strapi3, directus, fastify, postgrest];

@@ -1,7 +1,7 @@
 // What the imitated services share: an HTTP server, records, and the reading of a query. Nothing of the program is used.
 import { createServer, type IncomingHttpHeaders, type Server } from 'node:http';
 
-export type Item = Record<string, string | number>;
+export type Item = Record<string, string | number | null>;
 
 export interface Asked {
   path: string;
@@ -35,14 +35,16 @@ export interface Product {
   denied?: Reply;
   /** Options of `init` that the documentation suggests. */
   options?: readonly string[];
-  /** The path of a description that anyone may read, its head, and the parameters of a listing in it. */
-  docs?: readonly [path: string, head: object, parameters: string];
+  /** A description that anyone may read: its head, the parameters of a listing, and what stands before its name. */
+  docs?: readonly [path: string, head: object, parameters: string, before?: string];
   /** The body at the base. */
   index?: (names: readonly string[], root: string) => unknown;
   others?: (asked: Asked, names: readonly string[]) => Reply | undefined;
   /** Finds name and id in a path; `/name` and `/name/id` below the base if absent. */
   place?: RegExp;
   list: (asked: Asked, items: Item[], name: string) => Reply;
+  /** The status for a record that does not exist, if not 404. */
+  gone?: number;
   /** The body for one record; the record itself if absent. */
   one?: (item: Item, name: string, root: string) => unknown;
 }
@@ -54,13 +56,9 @@ export const basic = (user: string, secret: string) => {
   return { user, secret, headers };
 };
 
-/** Ends the request where it is thrown. */
-export class Refusal extends Error {
-  readonly status: number;
-  constructor(status = 400) {
-    super('Bad Request');
-    this.status = status;
-  }
+/** Ends the request with a status. */
+export function refuse(status = 400): never {
+  throw new Error('refused', { cause: status });
 }
 
 const FIRST = 'Amber Basalt Cedar Damask Ember Fennel Garnet Hazel Indigo Juniper Kelp Larch Maple Nettle'.split(' ');
@@ -89,27 +87,27 @@ export function cut(
 }
 
 function whole(text: string | number): number {
-  if (!/^\d+$/.test(String(text))) throw new Refusal();
+  if (!/^\d+$/.test(String(text))) refuse();
   return Number(text);
 }
 
 /** What an expression names; refuses one that cannot be read. */
 export function read(text: string | null, pattern: RegExp): string | null {
   const found = pattern.exec(text ?? '')?.[1] ?? null;
-  if (text !== null && found === null) throw new Refusal();
+  if (text !== null && found === null) refuse();
   return found;
 }
 
 /** The records that changed at a time or later; all of them where no time is given. */
 export function since(items: Item[], field: string, time: string | null): Item[] {
   if (time === null) return items;
-  if (Number.isNaN(Date.parse(time))) throw new Refusal();
+  if (Number.isNaN(Date.parse(time))) refuse();
   return items.filter((item) => Date.parse(String(item[field])) >= Date.parse(time));
 }
 
 /** Refuses parameters that the product does not know. */
 export function refuseOthers(query: URLSearchParams, known: RegExp): void {
-  if ([...query.keys()].some((name) => !known.test(name))) throw new Refusal();
+  if ([...query.keys()].some((name) => !known.test(name))) refuse();
 }
 
 /** The query with other values of some parameters, as text. */
@@ -119,13 +117,13 @@ export function queryWith(query: URLSearchParams, more: Record<string, number>):
 }
 
 /** An OpenAPI document: the listings with their parameters, and a path for one record of each. */
-function openApi(base: string, names: readonly string[], head: object, parameters: string): object {
+function openApi(names: readonly string[], head: object, parameters: string, before = ''): object {
   const type = 'swagger' in head ? { type: 'string' } : { schema: { type: 'string' } };
   const parameter = (name: string, place: string) => ({ name, in: place, required: place === 'path', ...type });
   const inQuery = parameters.split(' ').map((name) => parameter(name, 'query'));
   const routes = names.flatMap((name) => [
-    [`${base}/${name}`, { get: { parameters: inQuery }, post: {} }],
-    [`${base}/${name}/{id}`, { get: { parameters: [parameter('id', 'path')] }, delete: {} }],
+    [`${before}/${name}`, { get: { parameters: inQuery }, post: {} }],
+    [`${before}/${name}/{id}`, { get: { parameters: [parameter('id', 'path')] }, delete: {} }],
   ]);
   return { ...head, info: { title: 'API', version: '1.0' }, paths: Object.fromEntries(routes) };
 }
@@ -133,8 +131,7 @@ function openApi(base: string, names: readonly string[], head: object, parameter
 function answer(product: Product, listings: Record<string, Item[]>, asked: Asked): Reply {
   const { base = '', fields, credential, docs, index, others } = product;
   const names = Object.keys(listings);
-  const isBelow = docs !== undefined && /basePath|servers/.test(JSON.stringify(docs[1]));
-  if (docs?.[0] === asked.path) return { body: openApi(isBelow ? '' : base, names, docs[1], docs[2]) };
+  if (docs?.[0] === asked.path) return { body: openApi(names, docs[1], docs[2], docs[3]) };
   const isAdmitted = Object.entries(credential?.headers ?? {}).every(([name, text]) => asked.headers[name] === text);
   if (!isAdmitted) return { status: 401, body: { message: 'Unauthorized' }, ...product.denied };
   if (index !== undefined && asked.path.replace(/\/$/, '') === base) return { body: index(names, asked.root) };
@@ -145,7 +142,7 @@ function answer(product: Product, listings: Record<string, Item[]>, asked: Asked
   const items = Object.hasOwn(listings, name) ? (listings[name] ?? []) : null;
   if (items !== null && id === undefined) return product.list(asked, items, name);
   const found = items?.find((item) => String(item[fields[0]]) === id);
-  if (found === undefined) throw new Refusal(404);
+  if (found === undefined) refuse(product.gone ?? 404);
   return { body: product.one?.(found, name, asked.root) ?? found };
 }
 
@@ -159,8 +156,8 @@ export function serverOf(product: Product, listings: Record<string, Item[]>, not
     try {
       reply = answer(product, listings, asked);
     } catch (error) {
-      if (!(error instanceof Refusal)) throw error;
-      reply = { status: error.status, body: { error: error.message } };
+      if (!(error instanceof Error) || typeof error.cause !== 'number') throw error;
+      reply = { status: error.cause, body: { error: error.message } };
     }
     const type = typeof reply.body === 'string' ? 'text/html' : 'application/json; charset=utf-8';
     outgoing.writeHead(reply.status ?? 200, { 'content-type': type, ...reply.headers });

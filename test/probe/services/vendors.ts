@@ -1,5 +1,5 @@
 // Services in the manner of Parse, CouchDB, Elasticsearch, Solr, Stripe, Slack, Google, Redmine, and of a small company.
-import { basic, bearer, cut, header, type Item, type Product, read, Refusal, refuseOthers, since } from './service.ts';
+import { basic, bearer, cut, header, type Item, type Product, read, refuse, refuseOthers, since } from './service.ts';
 
 const seconds = (time: string): number => Math.floor(Date.parse(time) / 1000);
 
@@ -7,7 +7,6 @@ const parse: Product = {
   name: 'Parse Server: limit/skip, where as JSON, two headers',
   sizes: { Review: 341, Store: 5 },
   fields: ['objectId', 'title', 'updatedAt'],
-  key: (at) => `x7${String(at).padStart(8, 'Q')}`,
   base: '/parse',
   credential: {
     user: 'shopApp42',
@@ -21,8 +20,7 @@ const parse: Product = {
     refuseOthers(query, /^(?:where|order|limit|skip|keys|excludeKeys|include|count)$/);
     const moment = read(query.get('where'), /^\{"updatedAt":\{"\$gte":(?:\{"__type":"Date","iso":)?"([^"]+)"\}*$/);
     const all = since(items, 'updatedAt', moment);
-    const count = query.get('count') === '1' && { count: all.length };
-    return { body: { results: cut(all, query, ['limit', 100, 1_000], ['skip']).shown, ...count } };
+    return { body: { results: cut(all, query, ['limit', 100, 1_000], ['skip']).shown } };
   },
 };
 
@@ -57,7 +55,6 @@ const elasticsearch: Product = {
   fields: ['slug', 'title', 'updated_at'],
   key: (at) => `entry-${at}`,
   credential: { secret: 'VnVhQ2ZHY0JDZGJrUW0t', headers: { authorization: 'ApiKey VnVhQ2ZHY0JDZGJrUW0t' } },
-  denied: { headers: { 'www-authenticate': 'ApiKey' } },
   options: ['--path', '/articles/_search', '/authors/_search'],
   index: () => ({ name: 'node-1', version: { number: '8.14.1' }, tagline: 'You Know, for Search' }),
   place: /^\/(?<name>\w+)\/(?:_search|_doc\/(?<id>[^/]+))$/,
@@ -67,7 +64,7 @@ const elasticsearch: Product = {
     const time = read(query.get('q'), /^updated_at:(?:>=|\[)"?([\d-]+T[\d.]+(?:\\?:[\d.]+)*Z)"?(?: TO \*\])?$/);
     const all = since(items, 'updated_at', time?.replaceAll('\\', '') ?? null);
     const { size, at, shown } = cut(all, query, ['size', 10], ['from']);
-    if (at + size > 10_000) throw new Refusal();
+    if (at + size > 10_000) refuse();
     const hits = { total: { value: all.length, relation: 'eq' }, hits: shown.map((item) => hit(item, name)) };
     return { body: { took: 2, timed_out: false, hits } };
   },
@@ -78,7 +75,6 @@ const solr: Product = {
   name: 'Solr: start/rows, response.docs, fq',
   sizes: { books: 289, shops: 4 },
   fields: ['id', 'title_s', 'updated_dt'],
-  key: (at) => `978-${at}`,
   base: '/solr',
   options: ['--path', '/books/select?q=*:*', '/shops/select?q=*:*'],
   place: /^\/solr\/(?<name>\w+)\/select$/,
@@ -106,7 +102,7 @@ const stripe: Product = {
     const after = query.get('starting_after');
     const rest = items.slice(items.findIndex((item) => item['id'] === after) + 1);
     const { size, shown, next } = cut(rest, query, ['limit', 10], ['']);
-    if (size < 1 || size > 100 || (after !== null && rest.length === items.length)) throw new Refusal();
+    if (size < 1 || size > 100 || (after !== null && rest.length === items.length)) refuse();
     return { body: { object: 'list', url: `/v1/${name}`, has_more: next !== null, data: shown } };
   },
 };
@@ -136,7 +132,6 @@ const google: Product = {
   name: 'Google: pageSize/pageToken, nextPageToken, key in the query, /swagger.json',
   sizes: { volumes: 298, shelves: 6 },
   fields: ['id', 'title', 'updateTime'],
-  key: (at) => `vol${(at * 7_368_787).toString(36)}`,
   base: '/v1',
   credential: { secret: 'AIzaSyD4x7QmVb2TkLw9', headers: {} },
   options: ['--auth', 'query:key'],
@@ -156,7 +151,6 @@ const redmine: Product = {
   fields: ['id', 'subject', 'updated_on'],
   stamp: (time) => time.replace(/\.\d+/, ''),
   credential: header('x-redmine-api-key', '5a1b7c9d3e2f4a6b8c0d'),
-  denied: { headers: { 'www-authenticate': 'Basic realm="Redmine API"' }, body: '' },
   options: ['--path', '/issues.json', '/projects.json'],
   place: /^\/(?<name>\w+?)(?:\/(?<id>\d+))?\.json$/,
   one: (item, name) => ({ [name.slice(0, -1)]: item }),
@@ -194,4 +188,29 @@ const smallLists: Product = {
   list: (_, items) => ({ body: { data: items } }),
 };
 
-export const VENDORS = [parse, couchDb, elasticsearch, solr, stripe, slack, google, redmine, php, smallLists];
+const twilio: Product = {
+  name: 'Twilio: PageSize/PageToken, next_page_uri, basic',
+  sizes: { Messages: 235, Accounts: 5 },
+  fields: ['Sid', 'Body', 'DateUpdated'],
+  base: '/2010-04-01',
+  credential: basic('AC59f1', '3b7e9d'),
+  options: ['--path', '/Messages', '/Accounts'],
+  list: ({ query }, items, name) => {
+    const at = Number(read(query.get('PageToken'), /^PA(\d+)$/));
+    const { size, shown, next } = cut(items.slice(at), query, ['PageSize', 50, 100], ['']);
+    const onward = `/2010-04-01/${name}?PageSize=${size}&PageToken=PA${at + (next ?? 0)}`;
+    return { body: { [name]: shown, page_size: size, next_page_uri: next === null ? null : onward } };
+  },
+};
+
+/** Nothing leads beyond 100 records, and nothing says that there are more: no copy of it may end well. */
+const newestOnly: Product = {
+  name: 'trap: the newest 100 only, limit',
+  sizes: { events: 230, groups: 4 },
+  fields: ['id', 'name', 'updated_at'],
+  list: ({ query }, items) => ({ body: cut(items, query, ['limit', 50, 100], ['']).shown }),
+};
+
+const DATABASES = [parse, couchDb, elasticsearch, solr];
+const OTHERS = [stripe, slack, google, redmine, php, smallLists, twilio, newestOnly];
+export const VENDORS = [...DATABASES, ...OTHERS];
