@@ -9,27 +9,27 @@ import { type CheckFinding, fail } from './listing-scan.ts';
 
 const MINUTE_MS = 60_000;
 /** Zones differ from UTC by whole quarters of an hour. */
-export const QUARTER_MS = 15 * MINUTE_MS;
+const QUARTER_MS = 15 * MINUTE_MS;
 /** The largest offset from UTC of any zone. */
 export const MAX_UTC_OFFSET_MS = 14 * 60 * MINUTE_MS;
 
 export const UTC_NAME = /[_.-]?(gmt|utc)$/i;
 
-/** `modified_gmt`, `modifiedUtc` and `modified` are about one time. */
-export function fieldStem(path: string): string {
-  return path.replace(UTC_NAME, '').toLowerCase();
+/** A field without a zone, the field of the same records that has the same times in UTC, and how far the two are apart. */
+interface MisreadTimes {
+  path: string;
+  twin: string;
+  offsets: string;
 }
 
+type Zones = Pick<Required<UpdatedBy>, 'times'>;
+
 /** Compares each field without a zone with the field of the same record that has the same time in UTC. */
-export function timesFindings(
-  records: readonly JsonValue[],
-  { times }: Pick<Required<UpdatedBy>, 'times'>,
-): CheckFinding[] {
+export function misreadTimes(records: readonly JsonValue[], { times }: Zones): MisreadTimes[] {
   const names = new Set(records.flatMap((record) => (isObject(record) ? Object.keys(record) : [])));
+  const twins = [...names].filter((name) => UTC_NAME.test(name));
   return [...names].flatMap((path) => {
-    const twin = [...names].find(
-      (other) => other !== path && UTC_NAME.test(other) && fieldStem(other) === path.toLowerCase(),
-    );
+    const twin = twins.find((name) => name !== path && name.replace(UTC_NAME, '').toLowerCase() === path.toLowerCase());
     if (twin === undefined || times[path] === LOCAL) return [];
     const gaps = records.flatMap((record) => {
       const [local, utc] = [fieldAt(record, path), fieldAt(record, twin)];
@@ -37,18 +37,22 @@ export function timesFindings(
       const [read, expected] = [parseInstant(local, zoneAt(times, path)), parseInstant(utc)];
       return read === null || expected === null || read.latestMs !== undefined ? [] : [read.epochMs - expected.epochMs];
     });
-    const offsets = [...new Set(gaps)].filter((gap) => gap !== 0);
-    if (offsets.length === 0 || offsets.some((gap) => gap % QUARTER_MS !== 0 || Math.abs(gap) > MAX_UTC_OFFSET_MS))
-      return [];
-    const shown = offsets.map(formatUtcOffset).join(' or ');
-    const detail = `${path} names no zone and is read as ${times[path] ?? 'UTC'}, but stands ${shown} from ${twin}`;
-    const hint = `name the zone of the service in the profile, as \`times: { ${path}: Europe/Zurich }\`, or a fixed offset such as +02:00`;
-    return [fail('times', detail, hint)];
+    const others = [...new Set(gaps)].filter((gap) => gap !== 0);
+    const areZones = others.every((gap) => gap % QUARTER_MS === 0 && Math.abs(gap) <= MAX_UTC_OFFSET_MS);
+    return others.length > 0 && areZones ? [{ path, twin, offsets: others.map(formatUtcOffset).join(' or ') }] : [];
+  });
+}
+
+export function timesFindings(records: readonly JsonValue[], { times }: Zones): CheckFinding[] {
+  return misreadTimes(records, { times }).map(({ path, twin, offsets }) => {
+    const detail = `${path} names no zone and is read as ${times[path] ?? 'UTC'}, but stands ${offsets} from ${twin}`;
+    const hint = `name the zone of the service in the profile, as \`times: { ${path}: Europe/Zurich }\`, a fixed offset such as +02:00, or \`local\``;
+    return fail('times', detail, hint);
   });
 }
 
 /** `+02:00`. */
-export function formatUtcOffset(ms: number): string {
+function formatUtcOffset(ms: number): string {
   const minutes = Math.abs(ms) / MINUTE_MS;
   const digits = [Math.floor(minutes / 60), minutes % 60].map((count) => String(count).padStart(2, '0'));
   return `${ms < 0 ? '-' : '+'}${digits.join(':')}`;

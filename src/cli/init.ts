@@ -1,4 +1,3 @@
-// `content-sync init`: writes a working config from an address and a credential, and checks it.
 import { appendFileSync, chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, isAbsolute, join, relative, resolve } from 'node:path';
 import { Command } from 'commander';
@@ -18,6 +17,8 @@ import { findService, type FoundService, type NamedProfile } from './init/find-s
 import { dropFailed, findCollections, type OwnProfile, ownProfileText } from './init/own-profile.ts';
 import { Questions } from './init/questions.ts';
 import { syncHere } from './sync.ts';
+
+// `content-sync init`: writes a working config from an address and a credential, and checks it.
 
 /** Every question has an option that answers it. */
 interface InitOptions {
@@ -87,12 +88,12 @@ async function init(context: CliContext, options: InitOptions): Promise<ExitCode
   const [fault] = placementFindings(warehouse, [...(existing?.sources ?? []), source], false);
   if (fault !== undefined) throw new ConfigError('usage', `warehouse: ${fault.message}`);
   const mayReplace = options.force === true;
-  const own = await writeFiles(context, questions, { config, existing, source, warehouse, found, mayReplace });
-  const checked = { config, source, isOnly: existing === null, own, found };
-  const code = await checkResult(context, checked);
+  const added = { config, existing, source, warehouse, found, mayReplace };
+  const own = await writeFiles(context, questions, added);
+  const code = await checkResult(context, added, own);
   if (code !== EXIT_CODES.ok) return code;
-  if (options.backfill && (await questions.confirm('Copy it now?'))) return copyFirst(context, checked);
-  print(context, `\nNext: content-sync backfill${optionsFor(context, checked)}`);
+  if (options.backfill && (await questions.confirm('Copy it now?'))) return copyFirst(context, added);
+  print(context, `\nNext: content-sync backfill${optionsFor(context, added)}`);
   return code;
 }
 
@@ -102,7 +103,7 @@ interface ExistingConfig {
   sources: readonly string[];
 }
 
-interface NewConfig {
+interface NewSource {
   /** Absolute path. */
   config: string;
   /** Null if a new config is written. */
@@ -114,7 +115,7 @@ interface NewConfig {
 }
 
 /** Writes config, profile and `.env`. Returns the account's own profile if the shipped one cannot list all its collections. */
-async function writeFiles(context: CliContext, questions: Questions, parts: NewConfig): Promise<OwnProfile | null> {
+async function writeFiles(context: CliContext, questions: Questions, parts: NewSource): Promise<OwnProfile | null> {
   const { config, existing, source, found, mayReplace } = parts;
   const { cwd } = context;
   const { variables, profile: base } = found;
@@ -148,17 +149,9 @@ async function writeFiles(context: CliContext, questions: Questions, parts: NewC
   return own;
 }
 
-interface NewSource {
-  config: string;
-  source: string;
-  isOnly: boolean;
-  own: OwnProfile | null;
-  found: FoundService;
-}
-
-/** Runs `check` on the new config, drops what fails and is not needed, and prints the next command. */
-async function checkResult(context: CliContext, checked: NewSource): Promise<ExitCode> {
-  const { config, source: name, own, found } = checked;
+/** Runs `check` on the new config, and drops what fails and is not needed. */
+async function checkResult(context: CliContext, added: NewSource, own: OwnProfile | null): Promise<ExitCode> {
+  const { config, source: name, found } = added;
   const runCheck = async (): Promise<Section[]> => {
     const source = readSource(context, config, name);
     const chosen = { source: withShortTimeouts(source), log: silentLog(context) };
@@ -170,28 +163,29 @@ async function checkResult(context: CliContext, checked: NewSource): Promise<Exi
   const statuses = own === null ? ['fail'] : ['fail', 'warn'];
   if (written !== null && dropFailed(written, sections, statuses)) sections = await runCheck();
   print(context, findingsText(name, sections).trimEnd());
-  const options = optionsFor(context, checked);
-  const failed = sections.flatMap(({ findings }) => findings.filter(({ status }) => status === 'fail'));
-  if (failed.length > 0) {
-    const guess = found.probed?.findings.find(({ proved, value }) => !proved && value !== null);
-    const place = guess === undefined ? '' : ` (${guess.path.join('.')} is a guess: ${guess.evidence})`;
-    print(context, `\nCorrect the profile as FAIL says${place}, then: content-sync check${options}`);
-    return EXIT_CODES.failed;
-  }
-  return EXIT_CODES.ok;
+  if (sections.every(({ findings }) => findings.every(({ status }) => status !== 'fail'))) return EXIT_CODES.ok;
+  const place = guessIn(found, () => true);
+  print(context, `\nCorrect the profile as FAIL says${place}, then: content-sync check${optionsFor(context, added)}`);
+  return EXIT_CODES.failed;
+}
+
+/** The first line of the profile that is a guess and matters, and what to do about it. */
+function guessIn({ probed }: FoundService, isOf: (resource: string | undefined) => boolean): string {
+  const guess = probed?.findings.find(({ path, proved, value }) => !proved && value !== null && isOf(path[1]));
+  return guess === undefined ? '' : ` (${guess.path.join('.')} is a guess: ${guess.evidence})`;
 }
 
 /** The options by which later commands find the source. */
-function optionsFor({ cwd }: CliContext, { config, isOnly, source }: NewSource): string {
+function optionsFor({ cwd }: CliContext, { config, existing, source }: NewSource): string {
   const path = relative(cwd, config);
   const shown = path.startsWith('..') || isAbsolute(path) ? config : path;
-  return `${path === DEFAULT_CONFIG ? '' : ` --config ${shown}`}${isOnly ? '' : ` --source ${source}`}`;
+  return `${path === DEFAULT_CONFIG ? '' : ` --config ${shown}`}${existing === null ? '' : ` --source ${source}`}`;
 }
 
 /** Runs the first backfill, and prints how many records it copied and what shows that these are all. */
-async function copyFirst(context: CliContext, checked: NewSource): Promise<ExitCode> {
-  const { config, source: name, found } = checked;
-  const source = readSource(context, config, name);
+async function copyFirst(context: CliContext, added: NewSource): Promise<ExitCode> {
+  const { config, found } = added;
+  const source = readSource(context, config, added.source);
   const chosen = { source, resources: source.resources, log: silentLog(context), control: null };
   const report = await syncHere({ context, chosen, command: 'backfill', options: {}, areNamed: false });
   for (const { resource, status, inserted, unchanged, updated, error, warnings = [] } of report.resources) {
@@ -199,14 +193,10 @@ async function copyFirst(context: CliContext, checked: NewSource): Promise<ExitC
     const total = found.probed?.resources.find((each) => each.name === resource)?.total ?? null;
     const count = total === copied ? `${copied} of ${total} records, verified by count` : `${copied} records`;
     const why = [error, ...warnings].flatMap((each) => (each === undefined ? [] : [each.message]));
-    print(context, `${resource}: ${status}, ${count}${status === 'ok' ? '' : `; ${why.join('; ')}`}`);
-    const guess = found.probed?.findings.find(
-      ({ path, proved, value }) => !proved && value !== null && path[1] === resource,
-    );
-    if (status !== 'ok' && guess !== undefined) print(context, `  set ${guess.path.join('.')}: ${guess.evidence}`);
+    const guess = guessIn(found, (name) => name === resource);
+    print(context, `${resource}: ${status}, ${count}${status === 'ok' ? '' : `; ${why.join('; ')}${guess}`}`);
   }
-  const options = optionsFor(context, checked);
-  print(context, `\nNext: content-sync ${report.status === 'ok' ? 'serve' : 'check'}${options}`);
+  print(context, `\nNext: content-sync ${report.status === 'ok' ? 'serve' : 'check'}${optionsFor(context, added)}`);
   return EXIT_CODES[report.status];
 }
 
@@ -279,7 +269,7 @@ function refuseExisting(file: string, cwd: string): void {
 }
 
 /** The text of a config file, or of the existing one with the source added. */
-function configText({ warehouse, source, found, existing }: NewConfig, profile: string): string {
+function configText({ warehouse, source, found, existing }: NewSource, profile: string): string {
   const added = { base_url: found.baseUrl, auth: found.auth, profile };
   if (existing !== null) {
     const document = parseDocument(existing.text);

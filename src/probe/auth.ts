@@ -44,7 +44,8 @@ export async function probeAuth({ client, credential, forced, findings, ...at }:
   const challenge = { scheme: String(none.headers['www-authenticate'] ?? ''), text: `${none.text} ${at.documented}` };
   const forms = likeliestFirst(formsFor(credential, forced), challenge);
   const compared = isPublic ? forms.slice(0, MAX_COMPARED) : forms;
-  const found = await findForm(client, path, { forms: compared, none });
+  const found =
+    (await findForm(client, path, { forms: compared, none })) ?? (await identifiedForm(client, forms, findings));
   if (found !== null) {
     client.form = found.form;
     findings.proved(['auth'], found.form.scheme, found.evidence);
@@ -95,6 +96,23 @@ function describeSize(response: ProbeResponse): string {
   const [list] = recordLists(response.json ?? null, '');
   const { totals } = countsIn(response, list?.path ?? '');
   return `${list?.count ?? 0} ${Math.max(0, ...totals.map(({ value }) => value))}`;
+}
+
+/** For public listings: the form that opens a path which only a known caller may request. */
+async function identifiedForm(
+  client: ProbeClient,
+  forms: readonly CredentialForm[],
+  findings: Findings,
+): Promise<FoundForm | null> {
+  // Where all forms were refused at one path, they are at the others.
+  for (const path of client.isRefused() ? [] : IDENTITY_PATHS) {
+    const none = await client.get({ path, form: NO_CREDENTIAL });
+    if (none.status !== 401 && none.status !== 403) continue;
+    const found = await findForm(client, path, { forms, none });
+    if (found !== null) findings.proved(['identity'], path, found.evidence);
+    return found;
+  }
+  return null;
 }
 
 /** A credential that has become invalid must be noticed: if it would not be refused, an identity path shows it. */

@@ -1,12 +1,14 @@
 // Experiments about fields: times of change and their zones, marks of deleted records, hidden records.
-import { MAX_UTC_OFFSET_MS, formatUtcOffset, QUARTER_MS, UTC_NAME, fieldStem } from '../checks/times.ts';
+import { MAX_UTC_OFFSET_MS, misreadTimes, UTC_NAME } from '../checks/times.ts';
 import type { JsonObject, JsonValue } from '../model/json.ts';
-import { timeZone } from '../model/time-zone.ts';
+import { LOCAL } from '../model/time-zone.ts';
 import { isLocalTime, parseInstant } from '../rows/columns/cells.ts';
 import { fieldAt } from '../rows/records/as-record.ts';
-import type { ProbedListing } from './probed-listing.ts';
+import { describeResponse, isRefusal, type ProbeResponse } from './probe-client.ts';
+import { type ProbedListing, requestPage } from './probed-listing.ts';
 import { valuesIn } from './record-lists.ts';
-import { ACTOR, CREATED, DELETED, DELETED_STATES, STATUS, UPDATED, ZONES } from './vocabulary.ts';
+import { countsIn } from './response-signs.ts';
+import { ACTOR, CREATED, DELETED, DELETED_STATES, STATUS, UPDATED, VIEWS } from './vocabulary.ts';
 
 /** The clocks of a service's machines may differ by this much. */
 const SKEW_MS = 60_000;
@@ -116,46 +118,14 @@ function doubtAbout({ records, updated, first }: ProbedListing, created: string 
   return without > 0 ? `${without} of ${records.length} records have none` : null;
 }
 
-/** The zone of local times, if another field of the same records has the same time with a zone. */
+/** Times without a zone are read as UTC, unless another field of the same records shows that they are local. */
 function probeZones({ findings, records, updated, notes, name }: ProbedListing, fields: readonly TimeField[]): void {
-  for (const { path } of fields.filter(({ isLocal }) => isLocal)) {
-    const twin = fields.find((other) => other.path !== path && fieldStem(other.path) === fieldStem(path))?.path;
-    const pairs = records.flatMap((record): TimePair[] => {
-      const local = parseTime(fieldAt(record, path));
-      const instant = twin === undefined ? null : parseTime(fieldAt(record, twin));
-      return local === null || instant === null ? [] : [{ local, instant }];
-    });
-    const zone = findZone(pairs);
-    if (zone === null) {
-      // Nothing is missed by it: a filter takes the same times that the records have.
-      if (updated.includes(path)) notes.push(`${path} of ${name} names no zone and is read as UTC: else set times`);
-    } else if (zone.name !== 'UTC') {
-      const evidence = `against ${twin} in ${pairs.length} records`;
-      if (zone.isSure) findings.proved(['times', path], zone.name, evidence);
-      else findings.guessed(['times', path], zone.name, `${evidence}; other zones fit as well`);
-    }
-  }
-}
-
-/** One time as two fields of a record have it: without a zone, and as an instant (epoch milliseconds). */
-interface TimePair {
-  local: number;
-  instant: number;
-}
-
-/** A zone in which all local times are their instants; sure if it was seen in both seasons. */
-function findZone(pairs: readonly TimePair[]): { name: string; isSure: boolean } | null {
-  const gaps = new Set(pairs.map(({ local, instant }) => local - instant));
-  const [gap] = gaps;
-  if (gap === undefined || [...gaps].some((each) => each % QUARTER_MS !== 0 || Math.abs(each) > MAX_UTC_OFFSET_MS))
-    return null;
-  if (gaps.size === 1 && gap === 0) return { name: 'UTC', isSure: true };
-  const name = ZONES.find((each) => {
-    const zone = timeZone(each);
-    return pairs.every(({ local, instant }) => zone.toLocal(instant) === local);
-  });
-  if (name !== undefined) return { name, isSure: gaps.size > 1 };
-  return gaps.size === 1 ? { name: formatUtcOffset(gap), isSure: false } : null;
+  const misread = misreadTimes(records, { times: {} });
+  for (const { path, twin, offsets } of misread)
+    findings.proved(['times', path], LOCAL, `stands ${offsets} from ${twin}`);
+  // Nothing is missed by it: a filter takes the same times that the records have.
+  const unzoned = fields.filter(({ path, isLocal }) => isLocal && updated.includes(path));
+  for (const { path } of unzoned) notes.push(`${path} of ${name} names no zone and is read as UTC: else set times`);
 }
 
 /**
@@ -184,4 +154,28 @@ export function probeDeleted({ records, findings }: ProbedListing): void {
   const evidence = `${seen.length === 0 ? 'no' : 'some'} listed records are ${DELETED_STATES.join(' or ')} there`;
   findings.proved(['deleted', 'field'], path, evidence);
   findings.proved(['deleted', 'in'], DELETED_STATES, evidence);
+}
+
+/** Whether the listing has more records than it shows by default, such as drafts, by its total. */
+export async function probeView(listing: ProbedListing): Promise<void> {
+  const { conventions, client, recordsPath } = listing;
+  const totalIn = (response: ProbeResponse): number => Math.max(...countsIn(response, recordsPath).stated);
+  const total = totalIn(listing.first);
+  if (total === -Infinity || client.form.scheme['type'] === 'none' || conventions.view === 'none') return;
+  for (const view of conventions.view === null ? VIEWS : [conventions.view]) {
+    if (Object.keys(view).some((name) => Object.hasOwn(listing.query, name))) continue;
+    const { response, records } = await requestPage(listing, view);
+    if (isRefusal(response)) break;
+    const wider = totalIn(response);
+    if (records === null || wider <= total) continue;
+    conventions.view = view;
+    const query = { ...listing.query, ...view };
+    Object.assign(listing, { query, first: response, records, total: wider });
+    return listing.findings.proved(
+      ['query'],
+      query,
+      `${describeResponse(response)}, ${wider} records instead of ${total}`,
+    );
+  }
+  conventions.view ??= 'none';
 }

@@ -1,4 +1,3 @@
-// Finds the id of records, and how one record is fetched by it.
 import { judgeRecord } from '../checks/item.ts';
 import type { JsonObject, JsonValue } from '../model/json.ts';
 import { isExact } from '../rows/json/parse-json.ts';
@@ -11,6 +10,8 @@ import { type ProbedListing, recordKeyText } from './probed-listing.ts';
 import { joinPath } from './record-lists.ts';
 import { ID_NAMES, ITEM_PATHS, OTHER_ID } from './vocabulary.ts';
 
+// Finds the id of records, and how one record is fetched by it.
+
 /** Other names of ids than those of the vocabulary; a name of a usual one is known even from a single record. */
 const ENDS_LIKE_ID = /(?:^|[._])(?:uu|gu|u)?id$|[a-z](?:Id|ID|Uid|UUID)$|_key$/;
 /** Candidates for the id by which single records are requested. */
@@ -22,11 +23,13 @@ const GONE: ReadonlySet<number> = new Set([404, 410]);
 /** Fields that every record has and no two share, the likeliest first; no links to other records, no texts or times. */
 export function idCandidates(records: readonly JsonObject[], name: string): string[] {
   if (records.length === 0) return [];
-  const named = fieldPaths(records)
-    .filter((path) => rankId(path, name) > 0 && isUnique(valuesAt(records, path)))
-    .toSorted((a, b) => rankId(b, name) - rankId(a, name));
-  if (named.length > 0) return named;
-  return fieldPaths(records, 1).filter((path) => OTHER_ID.test(path) && isUnique(valuesAt(records, path)));
+  const paths = fieldPaths(records);
+  // The first field is likelier the record's own than one that ends like an id.
+  const rank = (path: string): number =>
+    Math.max(rankId(path, name), OTHER_ID.test(path) ? (path === paths[0] ? 45 : 5) : 0);
+  return paths
+    .filter((path) => rank(path) > 0 && isUnique(valuesAt(records, path)))
+    .toSorted((a, b) => rank(b) - rank(a));
 }
 
 function isUnique(values: readonly (JsonValue | undefined)[]): boolean {

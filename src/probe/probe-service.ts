@@ -5,7 +5,7 @@ import { ConfigError, SyncError } from '../model/errors.ts';
 import type { JsonValue } from '../model/json.ts';
 import { holdsSecret, scrub } from '../observe/scrub.ts';
 import { type Credential, namedHeaders, parseForm } from './credential-forms.ts';
-import { probeDeleted, probeTimes } from './fields.ts';
+import { probeDeleted, probeTimes, probeView } from './fields.ts';
 import { probeFilter } from './filter.ts';
 import { probeId, probeItem } from './item.ts';
 import { findListings } from './listings.ts';
@@ -71,6 +71,7 @@ export interface ProbeResult extends FittedProfile {
 
 /** In their order, because each builds on the findings of those before: the field, and what finds it out. */
 const EXPERIMENTS: readonly [string, (listing: ProbedListing, ids: readonly string[]) => Promise<void>][] = [
+  ['query', probeView],
   ['page', probePages],
   ['updated', probeTimes],
   ['item', probeItem],
@@ -99,7 +100,7 @@ export async function probeService(options: ProbeOptions): Promise<ProbeResult> 
   const common = { network, baseUrl, credential, clock, secrets, signal, isFixed: options.maxRequests !== undefined };
   await using client = new ProbeClient({ ...common, maxRequests, onRequest });
   try {
-    const nothing = { unknown: null, page: null, filter: null, item: null, gone: null };
+    const nothing = { unknown: null, page: null, filter: null, item: null, gone: null, view: null };
     const seen = { parameters: new Set<string>(), credentialText: '', updated: [], isUnsized: false, largestWhole: 0 };
     const context: ProbeContext = { client, clock, conventions: { ...nothing, ...seen }, notes: [] };
     const findings = newFindings();
@@ -137,6 +138,7 @@ async function probeListing(listing: ProbedListing): Promise<void> {
       await run(listing, ids);
     } catch (error) {
       if (!(error instanceof RequestsSpent)) throw error;
+      if (field === 'query') continue;
       const { page } = listing.conventions;
       const isSized = typeof page?.fields['size_param'] === 'string';
       const likeBefore = isSized ? { ...page?.fields, size: page?.size } : { style: 'single' };

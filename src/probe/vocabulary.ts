@@ -148,11 +148,6 @@ export const ACTOR = /by(?:[._]|$)|[a-z]By(?:$|[A-Z])|user|author|count|version/
 export const DELETED = /^(?:deleted_?(?:at|on|date)?|is_?deleted|removed_?at|trashed_?at|_deleted|tombstone)$/i;
 export const STATUS = /^(?:status|state|lifecycle_?state)$/i;
 export const DELETED_STATES = ['trash', 'trashed', 'deleted'];
-/** Zones that are tried for times without one. */
-export const ZONES = words(`
-  UTC Europe/London Europe/Zurich Europe/Athens America/New_York America/Chicago America/Denver America/Los_Angeles
-  America/Sao_Paulo Asia/Kolkata Asia/Shanghai Asia/Tokyo Australia/Sydney Pacific/Auckland`);
-
 /** Headers that carry a key, the usual ones first: the name, and what stands before the key. */
 export const KEY_HEADERS = lines(`
   X-API-Key
@@ -187,6 +182,13 @@ export const PRODUCT_HEADERS = ['X-{product}-API-Key', 'X-{product}-Key', 'X-{pr
 export const KEY_QUERIES = words('api_key key access_token token apikey apiKey');
 /** Paths at which services return the account of the caller. */
 export const IDENTITY_PATHS = ['/users/me', '/me', '/user', '/account', '/auth/me', '/whoami'];
+/** Parameters that list unpublished records too. */
+export const VIEWS: readonly Readonly<Record<string, string>>[] = [
+  { status: 'any' },
+  { status: 'all' },
+  { state: 'all' },
+];
+
 /** Names that services give to the list of records; '' is the body itself. */
 export const LIST_NAMES: ReadonlySet<string> = new Set(
   ' data items results records entries rows list docs content hits hits.hits values value _embedded member hydra:member Items Data Results'.split(

@@ -157,9 +157,8 @@ const oracle: Product = {
     const moment = read(query.get('q'), /^LastUpdateDate\s*(?:>=|ge)\s*['"]?([^'"]+)['"]?$/);
     const all = since(items, 'LastUpdateDate', moment);
     const { size, at, shown, next } = cut(all, query, ['limit', 25, 500], ['offset']);
-    const total = query.get('totalResults') === 'true' && { totalResults: all.length };
     return {
-      body: { items: shown, ...total, count: shown.length, hasMore: next !== null, limit: size, offset: at },
+      body: { items: shown, count: shown.length, hasMore: next !== null, limit: size, offset: at },
     };
   },
 };

@@ -137,6 +137,9 @@ const hydra: Product = {
 const isEditor = ({ authorization }: Asked['headers']): boolean =>
   authorization === `Basic ${btoa('editor:abcd EFGH')}`;
 
+const postOf = (item: Item, name: string): Item =>
+  name === 'tags' ? item : { ...item, status: Number(item['id']) % 5 > 0 ? 'publish' : 'draft' };
+
 /** A wrong credential is as good as none, and drafts, a fifth of the posts, are listed only for a right one. */
 const wordPress: Product = {
   name: 'WordPress: /wp-json/wp/v2 index, page/per_page, status=any, X-WP-Total, modified_after, basic',
@@ -155,15 +158,16 @@ const wordPress: Product = {
   },
   others: ({ path, headers }) => {
     if (!path.endsWith('/users/me')) return undefined;
-    return isEditor(headers)
-      ? { body: { id: 1, slug: 'editor' } }
-      : { status: 401, body: { code: 'rest_not_logged_in' } };
+    return isEditor(headers) ? { body: { id: 1, slug: 'editor' } } : { status: 401 };
   },
+  one: postOf,
   list: ({ query, headers }, items, name) => {
     const status = query.get('status') ?? 'publish';
     if (!/^(?:publish|any)$/.test(status) || (status === 'any' && !isEditor(headers))) refuse();
-    const open = name === 'tags' || status === 'any' ? items : items.filter(({ id }) => Number(id) % 5 > 0);
-    const all = since(open, 'modified_gmt', query.get('modified_after')?.replace('Z', '') ?? null);
+    const sent = items
+      .map((item) => postOf(item, name))
+      .filter((post) => status === 'any' || post['status'] !== 'draft');
+    const all = since(sent, 'modified_gmt', query.get('modified_after')?.replace('Z', '') ?? null);
     const { size, at, shown, pages } = cut(all, query, ['per_page', 10], ['page', 1]);
     if (size < 1 || size > 100 || at < 1 || at > pages) refuse();
     return { headers: { 'x-wp-total': String(all.length), 'x-wp-totalpages': String(pages) }, body: shown };

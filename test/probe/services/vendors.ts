@@ -20,8 +20,7 @@ const parse: Product = {
     refuseOthers(query, /^(?:where|order|limit|skip|keys|excludeKeys|include|count)$/);
     const moment = read(query.get('where'), /^\{"updatedAt":\{"\$gte":(?:\{"__type":"Date","iso":)?"([^"]+)"\}*$/);
     const all = since(items, 'updatedAt', moment);
-    const count = query.get('count') === '1' && { count: all.length };
-    return { body: { results: cut(all, query, ['limit', 100, 1_000], ['skip']).shown, ...count } };
+    return { body: { results: cut(all, query, ['limit', 100, 1_000], ['skip']).shown } };
   },
 };
 
@@ -152,7 +151,6 @@ const redmine: Product = {
   fields: ['id', 'subject', 'updated_on'],
   stamp: (time) => time.replace(/\.\d+/, ''),
   credential: header('x-redmine-api-key', '5a1b7c9d3e2f4a6b8c0d'),
-  denied: { headers: { 'www-authenticate': 'Basic realm="Redmine API"' }, body: '' },
   options: ['--path', '/issues.json', '/projects.json'],
   place: /^\/(?<name>\w+?)(?:\/(?<id>\d+))?\.json$/,
   one: (item, name) => ({ [name.slice(0, -1)]: item }),
@@ -190,7 +188,6 @@ const smallLists: Product = {
   list: (_, items) => ({ body: { data: items } }),
 };
 
-/** A path of its own leads on; a size above 100 is cut to 100. */
 const twilio: Product = {
   name: 'Twilio: PageSize/PageToken, next_page_uri, basic',
   sizes: { Messages: 235, Accounts: 5 },
