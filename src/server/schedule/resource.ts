@@ -35,8 +35,6 @@ export interface ScheduleState {
 
 /** Minimum time between two runs of a resource: one scan serves all requests of that time. */
 const MIN_PAUSE_MS = 1_000;
-/** The clock may be set, and another process may change the stored state. */
-const MAX_PAUSE_MS = 60_000;
 /** How soon a paused resource continues after it was resumed. */
 const PAUSED_CHECK_MS = 2_000;
 /** After a run that was deferred or interrupted; its checkpoint says when it may resume. */
@@ -196,8 +194,7 @@ export class ResourceSchedule {
     const { clock } = this.#parts;
     const { nextAt } = this.#due;
     if (this.#isPaused) return PAUSED_CHECK_MS;
-    const waitMs = Math.max((nextAt ?? Infinity) - clock.now(), this.#notBefore - clock.monotonic(), 1);
-    return Math.min(waitMs, MAX_PAUSE_MS);
+    return Math.max((nextAt ?? Infinity) - clock.now(), this.#notBefore - clock.monotonic(), 1);
   }
 }
 

@@ -1,4 +1,5 @@
 // The schedules of all resources of one source.
+import { type Logger, schedule as scheduleTask, type ScheduledTask } from 'node-cron';
 import type { ScheduleSettings } from '../../config/settings.ts';
 import { SyncError } from '../../model/errors.ts';
 import type { SyncCommand } from '../../sync/plan.ts';
@@ -13,11 +14,16 @@ export interface SchedulerOptions extends Omit<ScheduleParts, 'resource' | 'time
   schedule: ScheduleSettings;
 }
 
+const EVERY_MINUTE = '* * * * *';
+const nothing = (): void => undefined;
+const SILENT_LOGGER: Logger = { info: nothing, warn: nothing, error: nothing, debug: nothing };
+
 /** Keeps the resources of one source fresh, independently: one that hangs or fails never delays another. */
 export class Scheduler {
   readonly #schedules: ReadonlyMap<string, ResourceSchedule>;
   readonly #stopping = new AbortController();
   #loops: Promise<void>[] = [];
+  #check: ScheduledTask | null = null;
 
   constructor({ source, schedule, resources, ...parts }: SchedulerOptions) {
     const schedules = Object.entries(resources).map(([resource, { incremental }]) => {
@@ -29,11 +35,19 @@ export class Scheduler {
 
   /** Runs what is due from now on. */
   start(): void {
+    // A schedule sleeps until its next time; after a suspend, or a change of the clock or the stored state, it is woken.
+    this.#check = scheduleTask(EVERY_MINUTE, () => this.#wakeAll(), {
+      timezone: 'UTC',
+      noOverlap: true,
+      suppressMissedWarning: true,
+      logger: SILENT_LOGGER,
+    });
     this.#loops = Array.from(this.#schedules.values(), (each) => each.work(this.#stopping.signal));
   }
 
   /** Aborts running scans with `SyncError('interrupted')`, and waits until they have ended. */
   async stop(): Promise<void> {
+    void this.#check?.destroy();
     this.#stopping.abort(new SyncError('interrupted', 'the schedule was stopped', { recovery: 'stop' }));
     await Promise.all(this.#loops);
   }
@@ -52,6 +66,10 @@ export class Scheduler {
 
   states(): ScheduleState[] {
     return Array.from(this.#schedules.values(), (each) => each.state());
+  }
+
+  #wakeAll(): void {
+    for (const each of this.#schedules.values()) each.wake();
   }
 
   #scheduleOf(resource: string): ResourceSchedule {
