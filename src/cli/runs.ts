@@ -7,7 +7,15 @@ import { formatColumnChange } from '../model/table.ts';
 import { timestampText } from '../model/timestamp-text.ts';
 import { visibleText } from '../model/visible-text.ts';
 import { countOf, countText, formatBytes, formatDelay, NONE } from '../observe/figures.ts';
-import { alignedLines, type CliContext, type Paint, painter, printReport, toneOfStatus, wholeNumber } from './command/context.ts';
+import {
+  alignedLines,
+  type CliContext,
+  type Paint,
+  painter,
+  printReport,
+  toneOfStatus,
+  wholeNumber,
+} from './command/context.ts';
 import { forEachSource, sourceCommand, type SourceOptions, whileOpen } from './command/sources.ts';
 
 // `content-sync runs`: lists past runs, and shows one in full; reads only the warehouse.
