@@ -67,7 +67,12 @@ export async function probePages(listing: ProbedListing): Promise<void> {
   else if (style === 'page' || style === 'offset') await probePastEnd(listing, page, name, shown.size);
   if (firstCursor === undefined) keepStarter(listing);
   if (name !== null) conventions.parameters.add(name);
-  conventions.page = { fields: { ...page, size_param: name }, size: shown.size };
+  const ends = findings.all.flatMap(({ path: [, , part, field, ...below], value }) =>
+    part === 'page' && /^(?:end|absent_is_end)$/.test(field ?? '')
+      ? [{ path: [part, field ?? '', ...below], value }]
+      : [],
+  );
+  conventions.page = { fields: { ...page, size_param: name }, size: shown.size, ends };
 }
 
 async function findPageSize(listing: ProbedListing): Promise<PageSize | null> {
@@ -81,7 +86,7 @@ async function findPageSize(listing: ProbedListing): Promise<PageSize | null> {
 async function probeLikeBefore(listing: ProbedListing): Promise<boolean> {
   const { conventions, findings } = listing;
   if (conventions.page === null) return false;
-  const { fields, size } = conventions.page;
+  const { fields, size, ends } = conventions.page;
   const sizeParam = fields['size_param'];
   // Without a parameter for the size nothing shows that the pages are cut alike.
   if (typeof sizeParam !== 'string') return false;
@@ -93,6 +98,7 @@ async function probeLikeBefore(listing: ProbedListing): Promise<boolean> {
   if (!isSamePage(small.records ?? [], records.slice(0, 1), listing.id)) return false;
   const evidence = `as in the resource before; ${describeResponse(response)}, ${records.length} records; ${describeResponse(small.response)}, ${small.records?.length ?? 0}`;
   for (const [key, value] of Object.entries({ ...fields, size })) findings.proved(['page', key], value, evidence);
+  for (const { path, value } of ends) findings.proved(path, value, 'as in the resource before');
   await probeCounts(listing, small.response, response);
   return true;
 }
