@@ -273,12 +273,8 @@ async function probeLastPage(
   const next = cursorIn(response);
   if (next === undefined) {
     const sent = fieldAt(response.json ?? null, path);
-    if (END_CURSOR.test(String(sent))) {
-      return findings.proved(
-        ['page', 'end', 'cursor'],
-        [sent],
-        `on the page that holds all, ${path} is ${String(sent)}`,
-      );
+    if ((typeof sent === 'string' || typeof sent === 'number') && END_CURSOR.test(`${sent}`)) {
+      return findings.proved(['page', 'end', 'cursor'], [sent], `on the page that holds all, ${path} is ${sent}`);
     }
     if (sent !== undefined) return;
     const evidence = `${describeResponse(response)}, the last page has no ${path}`;
@@ -407,18 +403,20 @@ function isSorted({ records, id }: ProbedListing): boolean {
 
 /** Names that may take a cursor, by the path of the field that holds it. */
 function cursorParams(path: string, starter: QueryParams): string[] {
-  const field =
-    path
-      .replace(/^header:(?:x-)?/, '')
-      .split('.')
-      .at(-1) ?? '';
+  const [field = ''] = path
+    .replace(/^header:(?:x-)?/, '')
+    .split('.')
+    .slice(-1);
   const bare = field.replace(/^next_?/i, '').replace(/^end_?/i, '');
   const own = bare === '' ? [] : [bare.charAt(0).toLowerCase() + bare.slice(1)];
   const usual = CURSOR_PARAMS.map((name) => name.replace('{field}', field));
-  const letters = (name: string): string => name.toLowerCase().replaceAll(/[^a-z]/g, '');
-  const isAlike = (name: string): number => Number(letters(field).includes(letters(name)));
+  const isAlike = (name: string): number => Number(lettersOf(field).includes(lettersOf(name)));
   const alikeFirst = usual.toSorted((a, b) => isAlike(b) - isAlike(a));
   return [...new Set([...Object.keys(starter), ...own, ...alikeFirst])].slice(0, MAX_CURSOR_PARAMS);
+}
+
+function lettersOf(name: string): string {
+  return name.toLowerCase().replaceAll(/[^a-z]/g, '');
 }
 
 /** Requests the second page; null for an address that is not followed. */
