@@ -29,7 +29,6 @@ interface InitOptions {
   header?: string[];
   path?: string[];
   openapi?: string;
-  backfill: boolean;
   profile?: string;
   source?: string;
   warehouse?: string;
@@ -61,7 +60,6 @@ export function initCommand(context: CliContext): Command {
     .option('--warehouse <address>', `Database of the copy (default: ${DEFAULT_WAREHOUSE})`)
     .option('-c, --config <file>', `Config file to write (default: ${DEFAULT_CONFIG})`)
     .option('-y, --yes', 'Accept the default of every question')
-    .option('--no-backfill', 'End after the check, without the first copy')
     .option('--force', 'Replace existing files')
     .action(async (url: string | undefined, options: InitOptions) => {
       context.exit(await init(context, url === undefined ? options : { ...options, url }));
@@ -92,7 +90,7 @@ async function init(context: CliContext, options: InitOptions): Promise<ExitCode
   const own = await writeFiles(context, questions, added);
   const code = await checkResult(context, added, own);
   if (code !== EXIT_CODES.ok) return code;
-  if (options.backfill && (await questions.confirm('Copy it now?'))) return copyFirst(context, added);
+  if (await questions.confirm('Copy it now?')) return copyFirst(context, added);
   print(context, `\nNext: content-sync backfill${optionsFor(context, added)}`);
   return code;
 }

@@ -1,23 +1,8 @@
-// Plans which views must be created again after the tables of a resource changed (`viewGrowth`), with the statements that
-// store their definitions. Also keeps the view `calendar` complete, so that each stored time has its day in it (`coverRows`).
 import { isDeepStrictEqual } from 'node:util';
 import { type CompiledQuery, type Kysely, sql } from 'kysely';
 import type { Relations } from '../config/profile/profile.ts';
 import type { OwnTables } from '../database/own-tables.ts';
-import {
-  claimGrowth,
-  commentKey,
-  commentsOf,
-  type MadeView,
-  readCatalogue,
-  readGrowths,
-  readShapes,
-  readViews,
-  rememberViews,
-  renameView,
-  saveComments,
-  type StoredView,
-} from '../database/state/catalog.ts';
+import { claimGrowth, commentKey, commentsOf, type MadeView, readCatalogue, readGrowths, readShapes, readViews, rememberViews, renameView, saveComments, type StoredView } from '../database/state/catalog.ts';
 import { resourcesCopyingFiles } from '../database/state/files.ts';
 import { inParts } from '../database/state/in-parts.ts';
 import type { ViewChange } from '../database/view-dialect.ts';
@@ -27,6 +12,9 @@ import { type CalendarDay, daysOfYears, timestampText, type Years } from '../mod
 import { asChange, type ExistingViews, planViews } from '../views/plan-views.ts';
 import type { ExistingColumn, PlannedView, Relation, ViewedResource, ViewModel } from '../views/view.ts';
 import type { CopiedProfile, LoadContext } from './load-context.ts';
+
+// Plans which views must be created again after the tables of a resource changed (`viewGrowth`), with the statements that
+// store their definitions. Also keeps the view `calendar` complete, so that each stored time has its day in it (`coverRows`).
 
 /** All views, which of them must be recreated, and the statements that store their definitions. */
 export interface ViewGrowth {
@@ -169,7 +157,7 @@ function isUpToDate(view: PlannedView, stored: StoredView | undefined): boolean 
  * Returns the relations of a profile whose columns exist: from a column of any table to the key of a resource's own
  * table.
  */
-export function resolveRelations(declared: Relations, shapes: readonly ResourceShape[]): Relation[] {
+function resolveRelations(declared: Relations, shapes: readonly ResourceShape[]): Relation[] {
   const tables = shapes.flatMap(({ resource, tables: each }) => each.map((table) => ({ resource, table })));
   const findColumn = (text: string): Relation['from'] | null => {
     const [name, column = ''] = text.split('.');

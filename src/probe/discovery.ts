@@ -84,13 +84,11 @@ async function membersOf({ name, index, field, path, item }: Family, root: strin
   const response = await open(root + index);
   const list = isUsable(response) ? response.json : null;
   const names = (Array.isArray(list) ? list : []).map((entry) => (field === '' ? entry : fieldAt(entry, field)));
-  return names
-    .filter((each) => typeof each === 'string' && !/^[_.]/.test(each))
-    .map((each) => ({
-      path: root + path.replace('{name}', String(each)),
-      item: root + item.replace('{name}', String(each)),
-      from: `the collections of ${name}`,
-    }));
+  return names.flatMap((each): Candidate[] => {
+    if (typeof each !== 'string' || /^[_.]/.test(each)) return [];
+    const [ofListing = '', ofItem] = [path, item].map((text) => root + text.replace('{name}', each));
+    return [{ path: ofListing, item: ofItem, from: `the collections of ${name}` }];
+  });
 }
 
 /** Paths of descriptions that a `Link` header names. */
@@ -125,10 +123,9 @@ function rootsBelow({ pathname }: URL): readonly string[] {
 /** The usual names at the address, below it, or capitalised; if one of them is a listing, the others are tried there too. */
 async function findByUsualName({ context: { client }, baseUrl, open, stopsAtRefusal }: Search): Promise<Candidate[]> {
   const roots = rootsBelow(baseUrl);
-  const capitalised = (name: string): string => name.charAt(0).toUpperCase() + name.slice(1);
   const places = [
     { place: (name: string) => `/${name}`, count: 36 },
-    { place: (name: string) => `/${capitalised(name)}`, count: 8 },
+    { place: (name: string) => `/${name.charAt(0).toUpperCase()}${name.slice(1)}`, count: 8 },
     ...roots.slice(1).map((root) => ({ place: (name: string) => `${root}/${name}`, count: 4 })),
   ];
   for (const { place, count } of places) {
@@ -249,9 +246,10 @@ function isContent(path: string): boolean {
 
 /** The paths to try, those with usual names first. */
 function usualFirst(paths: readonly string[]): string[] {
-  const rank = (path: string): number => {
-    const at = USUAL_NAMES.indexOf(path.replace(/\/$/, '').split('/').at(-1)?.toLowerCase() ?? '');
-    return (at === -1 ? USUAL_NAMES.length : at) + path.split('/').length;
-  };
-  return paths.toSorted((a, b) => rank(a) - rank(b)).slice(0, MAX_LINKED);
+  return paths.toSorted((a, b) => rankPath(a) - rankPath(b)).slice(0, MAX_LINKED);
+}
+
+function rankPath(path: string): number {
+  const at = USUAL_NAMES.indexOf(path.replace(/\/$/, '').split('/').at(-1)?.toLowerCase() ?? '');
+  return (at === -1 ? USUAL_NAMES.length : at) + path.split('/').length;
 }

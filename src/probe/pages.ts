@@ -67,7 +67,12 @@ export async function probePages(listing: ProbedListing): Promise<void> {
   else if (style === 'page' || style === 'offset') await probePastEnd(listing, page, name, shown.size);
   if (firstCursor === undefined) keepStarter(listing);
   if (name !== null) conventions.parameters.add(name);
-  conventions.page = { fields: { ...page, size_param: name }, size: shown.size };
+  const ends = findings.all.flatMap(({ path: [, , part, field, ...below], value }) =>
+    part === 'page' && /^(?:end|absent_is_end)$/.test(field ?? '')
+      ? [{ path: [part, field ?? '', ...below], value }]
+      : [],
+  );
+  conventions.page = { fields: { ...page, size_param: name }, size: shown.size, ends };
 }
 
 async function findPageSize(listing: ProbedListing): Promise<PageSize | null> {
@@ -81,7 +86,7 @@ async function findPageSize(listing: ProbedListing): Promise<PageSize | null> {
 async function probeLikeBefore(listing: ProbedListing): Promise<boolean> {
   const { conventions, findings } = listing;
   if (conventions.page === null) return false;
-  const { fields, size } = conventions.page;
+  const { fields, size, ends } = conventions.page;
   const sizeParam = fields['size_param'];
   // Without a parameter for the size nothing shows that the pages are cut alike.
   if (typeof sizeParam !== 'string') return false;
@@ -93,6 +98,7 @@ async function probeLikeBefore(listing: ProbedListing): Promise<boolean> {
   if (!isSamePage(small.records ?? [], records.slice(0, 1), listing.id)) return false;
   const evidence = `as in the resource before; ${describeResponse(response)}, ${records.length} records; ${describeResponse(small.response)}, ${small.records?.length ?? 0}`;
   for (const [key, value] of Object.entries({ ...fields, size })) findings.proved(['page', key], value, evidence);
+  for (const { path, value } of ends) findings.proved(path, value, 'as in the resource before');
   await probeCounts(listing, small.response, response);
   return true;
 }
@@ -267,12 +273,8 @@ async function probeLastPage(
   const next = cursorIn(response);
   if (next === undefined) {
     const sent = fieldAt(response.json ?? null, path);
-    if (END_CURSOR.test(String(sent))) {
-      return findings.proved(
-        ['page', 'end', 'cursor'],
-        [sent],
-        `on the page that holds all, ${path} is ${String(sent)}`,
-      );
+    if ((typeof sent === 'string' || typeof sent === 'number') && END_CURSOR.test(`${sent}`)) {
+      return findings.proved(['page', 'end', 'cursor'], [sent], `on the page that holds all, ${path} is ${sent}`);
     }
     if (sent !== undefined) return;
     const evidence = `${describeResponse(response)}, the last page has no ${path}`;
@@ -401,18 +403,20 @@ function isSorted({ records, id }: ProbedListing): boolean {
 
 /** Names that may take a cursor, by the path of the field that holds it. */
 function cursorParams(path: string, starter: QueryParams): string[] {
-  const field =
-    path
-      .replace(/^header:(?:x-)?/, '')
-      .split('.')
-      .at(-1) ?? '';
+  const [field = ''] = path
+    .replace(/^header:(?:x-)?/, '')
+    .split('.')
+    .slice(-1);
   const bare = field.replace(/^next_?/i, '').replace(/^end_?/i, '');
   const own = bare === '' ? [] : [bare.charAt(0).toLowerCase() + bare.slice(1)];
   const usual = CURSOR_PARAMS.map((name) => name.replace('{field}', field));
-  const letters = (name: string): string => name.toLowerCase().replaceAll(/[^a-z]/g, '');
-  const isAlike = (name: string): number => Number(letters(field).includes(letters(name)));
+  const isAlike = (name: string): number => Number(lettersOf(field).includes(lettersOf(name)));
   const alikeFirst = usual.toSorted((a, b) => isAlike(b) - isAlike(a));
   return [...new Set([...Object.keys(starter), ...own, ...alikeFirst])].slice(0, MAX_CURSOR_PARAMS);
+}
+
+function lettersOf(name: string): string {
+  return name.toLowerCase().replaceAll(/[^a-z]/g, '');
 }
 
 /** Requests the second page; null for an address that is not followed. */

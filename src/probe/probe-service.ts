@@ -163,7 +163,9 @@ function toResult(
   const { scheme, settings } = client.form;
   return {
     ...fitted,
-    ...{ scheme, settings, notes },
+    scheme,
+    settings,
+    notes,
     baseUrl: baseUrl.href.replace(/\/$/, ''),
     requests: client.spent,
     isProved: fitted.lost.length === 0 && fitted.findings.every(({ proved }) => proved),

@@ -4,7 +4,7 @@ import type { JsonObject } from '../model/json.ts';
 import { fieldAt, type UnwrapRule } from '../rows/records/as-record.ts';
 import type { ProbeClient, ProbeResponse, QueryParams } from './probe-client.ts';
 import { isRefusal } from './probe-client.ts';
-import type { Findings } from './profile.ts';
+import type { Finding, Findings } from './profile.ts';
 import { recordsIn } from './record-lists.ts';
 
 /** What one resource showed: experiments with the next one try it first. */
@@ -18,8 +18,12 @@ export interface Conventions {
   parameters: Set<string>;
   /** What a document says about credentials. */
   credentialText: string;
-  /** The page section of a profile without what depends on the resource, and the number of records per page. */
-  page: { fields: Readonly<Record<string, unknown>>; size: number } | null;
+  /** The page section of a profile without what depends on the resource, the number of records per page, and the ends. */
+  page: {
+    fields: Readonly<Record<string, unknown>>;
+    size: number;
+    ends: readonly Pick<Finding, 'path' | 'value'>[];
+  } | null;
   /** True if an earlier listing has no parameter for the size of a page. */
   isUnsized: boolean;
   /** Records of the largest listing that has no pages; 0 while there is none. */

@@ -1,9 +1,10 @@
-// Finds the records in a response body.
 import type { JsonObject, JsonValue } from '../model/json.ts';
 import { isObject, unwrapRecord, type UnwrapRule } from '../rows/records/as-record.ts';
 import { selectRecords } from '../rows/records/select-records.ts';
 import { isUsable, type ProbeResponse } from './probe-client.ts';
 import { ASIDE, LIST_NAMES, WRAPPER } from './vocabulary.ts';
+
+// Finds the records in a response body.
 
 const ID = /^_?(?:id|uuid|uid|guid|key)$/i;
 /** A key that is no sentence or address. */
@@ -62,11 +63,13 @@ function* listsInArray(list: readonly JsonObject[], path: string, level: number)
 /** The field of all entries that holds the record: the only object in them that has an id. */
 function wrapperOf(list: readonly JsonObject[]): string | null {
   const [first = {}] = list;
-  const holdsRecord = (value: JsonValue | undefined): boolean =>
-    isObject(value) && Object.keys(value).some((name) => ID.test(name));
   const [key, ...others] = Object.keys(first).filter((name) => holdsRecord(first[name]));
   if (key === undefined || others.length > 0 || Object.keys(first).length > 5 || !WRAPPER.test(key)) return null;
   return list.every((entry) => holdsRecord(entry[key])) ? key : null;
+}
+
+function holdsRecord(value: JsonValue | undefined): boolean {
+  return isObject(value) && Object.keys(value).some((name) => ID.test(name));
 }
 
 /** Several objects under keys of their own, alike in their fields. */
