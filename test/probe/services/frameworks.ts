@@ -92,7 +92,6 @@ const drupal: Product = {
   sizes: { article: 243, term: 6 },
   fields: ['id', 'title', 'changed'],
   key: (at) => `b7d1${String(at).padStart(4, '0')}-90c2-4f5e-8a31-0d9c4e7f6b25`,
-  stamp: (time) => time.replace(/\.\d+Z/, '+00:00'),
   base: '/jsonapi',
   index: (names, root) => {
     const links = names.map((name) => [`node--${name}`, { href: `${root}/${name}` }]);

@@ -144,7 +144,6 @@ const postgrest: Product = {
   name: 'PostgREST: Range and Content-Range, limit/offset, updated_at=gte., ?id=eq.',
   sizes: { films: 428, directors: 7 },
   fields: ['id', 'title', 'updated_at'],
-  stamp: (time) => time.replace('Z', '+00:00'),
   docs: ['/', { swagger: '2.0', basePath: '/' }, 'limit offset order'],
   place: /^\/(?<name>\w+)$/,
   list: ({ query, headers: { range = '', prefer } }, items) => {

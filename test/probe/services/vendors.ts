@@ -184,7 +184,6 @@ const smallLists: Product = {
   name: 'own service: small lists without pages',
   sizes: { locations: 12, departments: 4, employees: 41 },
   fields: ['id', 'name', 'updated_at'],
-  base: '/api',
   options: ['--path', '/locations', '/departments', '/employees'],
   list: (_, items) => ({ body: { data: items } }),
 };
