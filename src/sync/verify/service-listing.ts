@@ -21,7 +21,7 @@ import { fingerprintOf, startScan } from '../plan.ts';
 import { compareTotals, isShort, readRange } from '../reports/read-range.ts';
 import { readRowsOfRange } from '../reports/replace-range.ts';
 import { dayReading, halvesOf, nextRange, type ReportRange, type ReportWindow } from '../reports/report-windows.ts';
-import { resourceContext, type ResourceContext, type SourceContext } from '../resource-context.ts';
+import { resourceContext, type SourceContext } from '../resource-context.ts';
 import { newProgress, type RunContext } from '../run-progress.ts';
 import { concludeScan, pagesOf } from '../scan/load-pages.ts';
 import { waitFor } from '../scan/scan-until-complete.ts';
@@ -239,17 +239,6 @@ export interface VerifyContext extends RunContext {
 
 const doNothing = (): void => undefined;
 
-/** The context of a scan whose pages are not written. */
-export function toRunContext(context: ResourceContext): RunContext {
-  const { resource } = context.owned;
-  return {
-    ...context,
-    run: { run_id: context.runId, resource, command: 'verify', mode: 'full' },
-    progress: newProgress('full', [], context.meter),
-    watcher: { started: doNothing, page: doNothing, ended: doNothing },
-  };
-}
-
 /** The context of a scan without a lease, so that it disturbs no process that writes. */
 export function readingContext(
   source: SourceContext,
@@ -277,5 +266,11 @@ export function readingContext(
     release: () => Promise.resolve(),
     runAlone: (work) => work(),
   };
-  return toRunContext(resourceContext(source, owned, { meter: newMeter(), signal }));
+  const meter = newMeter();
+  return {
+    ...resourceContext(source, owned, { meter, signal }),
+    run: { run_id: source.runId, resource: shape.resource, command: 'verify', mode: 'full' },
+    progress: newProgress('full', [], meter),
+    watcher: { started: doNothing, page: doNothing, ended: doNothing },
+  };
 }
