@@ -69,7 +69,7 @@ const TOO_MUCH: ReadonlySet<string> = new Set(['window_too_large', 'timeout', 'm
  * to be split; of a single window, all that there is is returned. The caller releases the page. Throws errors that are
  * not about the range.
  */
-export async function readRange(context: ResourceContext, request: RangeRequest): Promise<RangeAnswer> {
+async function readRange(context: ResourceContext, request: RangeRequest): Promise<RangeAnswer> {
   const pages: Page[] = [];
   const release = (): void => pages.forEach((page) => page.release());
   try {
@@ -292,10 +292,9 @@ function outsideHint(
   { field, to_inclusive, zone }: ReportWindows,
 ): string {
   if (days.includes('no day')) return `windows.field (${field}) must name the field with a record's day`;
-  const [before, after] = [addDays(from, -1), to];
-  if (days.every((day) => day === after) && !to_inclusive)
+  if (!to_inclusive && days.every((day) => day === to))
     return 'the service counts the end of a range in, or its days are of another zone: set windows.to_inclusive: true, or windows.zone, in the profile';
-  if (days.every((day) => day === before || day === after))
+  if (days.every((day) => day === addDays(from, -1) || day === to))
     return `they lie at the border: the days of the service are of another zone than windows.zone (${zone}), or times of the field are (times)`;
   return 'the service does not keep to the range: set windows.from_param, to_param and format as it reads them';
 }
