@@ -66,7 +66,7 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     load: async () => (await import('./runs.ts')).runsCommand,
   },
   verify: {
-    about: 'Compare the copy with the service; --repair fixes what differs',
+    about: 'Compare the copy with the service',
     load: async () => (await import('./verify.ts')).verifyCommand,
   },
   files: {

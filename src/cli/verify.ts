@@ -1,4 +1,4 @@
-// `content-sync verify`: compares the copy with the service, or with its own stored bodies, and repairs what differs.
+// `content-sync verify`: compares the copy with the service, or with its own stored bodies.
 import type { Command } from 'commander';
 import type { SourceSettings } from '../config/settings.ts';
 import { openWarehouseToRead, sharedDatabase } from '../database/databases.ts';
@@ -7,7 +7,6 @@ import { timestampText } from '../model/timestamp-text.ts';
 import { visibleText } from '../model/visible-text.ts';
 import { countText } from '../observe/figures.ts';
 import type { App } from '../server/app.ts';
-import type { Repaired } from '../sync/verify/repair-resource.ts';
 import { type Difference, DIFFERENCES, type VerifyReport } from '../sync/verify/report.ts';
 import {
   type CliContext,
@@ -29,7 +28,6 @@ import {
 
 interface VerifyOptions extends SourceOptions {
   internal?: true;
-  repair?: true;
 }
 
 const EXIT_CODE_BY_VERDICT: Readonly<Record<Verdict, ExitCode>> = {
@@ -43,7 +41,6 @@ export function verifyCommand(context: CliContext): Command {
   return sourceCommand('verify')
     .argument('[resource...]', 'Only these resources of the profile')
     .option('--internal', 'Compare the copy with its own stored bodies and versions; sends no request')
-    .option('--repair', 'Repair what differs, and verify again')
     .action(async (names: string[], options: VerifyOptions) => {
       await forEachSource(context, options, names, async (chosen) => verifySource(context, chosen, options));
     });
@@ -88,23 +85,11 @@ async function verifyOne(
   context: CliContext,
   app: App,
   resource: string,
-  { internal, repair }: VerifyOptions,
+  { internal }: VerifyOptions,
 ): Promise<ExitCode> {
   const { signal } = context;
-  const request = { resource, mode: internal === true ? 'internal' : 'whole', signal } as const;
-  const show = (report: VerifyReport, repaired?: Repaired): void => {
-    const whole = { ...report, ...(repaired === undefined ? {} : { repaired }) };
-    printReport(context, whole, formatReport(report, repaired).trimEnd());
-  };
-  const found = await app.verify(request);
-  if (repair !== true || found.report.verdict !== 'differs') {
-    show(found.report);
-    return EXIT_CODE_BY_VERDICT[found.report.verdict];
-  }
-  if (context.json !== true) show(found.report);
-  const repaired = await app.repair(found, signal);
-  const { report } = await app.verify(request);
-  show(report, repaired);
+  const report = await app.verify({ resource, mode: internal === true ? 'internal' : 'whole', signal });
+  printReport(context, report, formatReport(report).trimEnd());
   return EXIT_CODE_BY_VERDICT[report.verdict];
 }
 
@@ -114,8 +99,8 @@ const VERDICT_TEXTS: Readonly<Record<Verdict, string>> = {
   unproved: 'undecided, because the listing may be incomplete',
 };
 
-function formatReport(report: VerifyReport, repaired?: Repaired): string {
-  const { resource, verdict, mode, requests, compared, differences, listing } = report;
+function formatReport(report: VerifyReport): string {
+  const { resource, verdict, mode, requests, compared, differences, listing, remedies } = report;
   const counts = [
     `${countText(compared.rows + compared.deleted_rows)} rows`,
     `${countText(compared.child_rows)} child rows`,
@@ -123,13 +108,13 @@ function formatReport(report: VerifyReport, repaired?: Repaired): string {
     `${countText(compared.records)} records of the service`,
   ];
   const lines = [
-    ...(repaired === undefined ? [] : [formatRepair(repaired)]),
     `${resource}: ${VERDICT_TEXTS[verdict]} (${mode}): ${counts.join(', ')}; ${countText(requests)} requests`,
     ...(listing?.doubts ?? []).map((doubt) => `  the listing may be incomplete: ${doubt}`),
     ...Object.entries(differences.by_kind).map(
       ([kind, count]) => `  ${countText(count)} × ${kind}: ${TEXTS[kind] ?? kind}`,
     ),
     ...differences.first.map((difference) => `    ${formatDifference(difference)}`),
+    ...remedies.map((command) => `  → ${command}`),
     ...formatNotes(report),
     ...report.not_compared.map((part) => `  not compared: ${part}`),
   ];
@@ -153,15 +138,4 @@ function formatNotes({ changed_since, set_aside, not_judged }: VerifyReport): st
       ? [`  ${countText(not_judged)} rows not judged: the listing that was read does not hold them`]
       : []),
   ];
-}
-
-function formatRepair({ restored, deleted, held, orphans, left }: Repaired): string {
-  const parts = [
-    `${countText(restored)} from the service`,
-    `${countText(deleted)} deleted`,
-    ...(held > 0 ? [`${countText(held)} deletes held: content-sync deletes`] : []),
-    ...(orphans > 0 ? [`${countText(orphans)} with child rows of no row`] : []),
-    ...(left.length > 0 ? [`${countText(left.length)} not repaired: ${left.join(', ')}`] : []),
-  ];
-  return `repaired: ${parts.join(', ')}`;
 }

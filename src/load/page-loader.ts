@@ -161,7 +161,7 @@ function noteListedKeys({ watches }: OwnedResource, { keyed, tombstones }: Prepa
 }
 
 /** Shapes records into rows, after the tables have grown and stored rows were rewritten if that is necessary. */
-export async function shapeIntoTables(context: LoadContext, records: readonly KeyedRecord[]): Promise<ShapedPage> {
+async function shapeIntoTables(context: LoadContext, records: readonly KeyedRecord[]): Promise<ShapedPage> {
   const shaped = await shapeAndGrow(context, records);
   if (!shaped.grown) return shaped;
   await finishReshape(context);
@@ -225,10 +225,7 @@ function rejectStatements({ warehouse, owned, runId }: LoadContext, rejects: rea
  * The statements that store what the service sent for records with hidden fields, if the profile wants it. They run
  * after those that write the versions.
  */
-export function sourceTexts(
-  { warehouse, owned, profile }: LoadContext,
-  written: readonly KeyedRecord[],
-): CompiledQuery[] {
+function sourceTexts({ warehouse, owned, profile }: LoadContext, written: readonly KeyedRecord[]): CompiledQuery[] {
   if (profile.source_text !== 'kept' || profile.history === 'none') return [];
   const texts = written.flatMap(({ key, asSent }) =>
     asSent === undefined ? [] : [{ id: key, text: asSent.toString() }],

@@ -36,8 +36,8 @@ import type { RunReport, RunWatcher } from '../sync/report.ts';
 import type { ItemProof } from '../sync/resource-context.ts';
 import { runSync } from '../sync/run.ts';
 import { maskedProfile } from '../sync/verify-profile.ts';
-import type { Repaired } from '../sync/verify/repair-resource.ts';
-import type { Verification, VerifyRequest } from '../sync/verify/verify-resource.ts';
+import type { VerifyReport } from '../sync/verify/report.ts';
+import type { VerifyRequest } from '../sync/verify/verify-resource.ts';
 
 export interface AppOptions {
   source: SourceSettings;
@@ -88,9 +88,7 @@ export interface App {
   /** Rebuilds the views; external views that cannot follow are dropped and returned. */
   rebuildViews(resource: string, signal: AbortSignal): Promise<readonly DroppedView[]>;
   /** Compares a resource of the copy with the service and stores the report. Needs no ownership. */
-  verify(request: VerifyRequest): Promise<Verification>;
-  /** Repairs the differences that `verify` has found. */
-  repair(found: Verification, signal: AbortSignal): Promise<Repaired>;
+  verify(request: VerifyRequest): Promise<VerifyReport>;
   close(): Promise<void>;
 }
 
@@ -150,7 +148,6 @@ export async function openApp(options: AppOptions): Promise<App> {
     eraseForgotten: async (...what) => (await import('../sync/forget/erase-records.ts')).eraseForgotten(run(), ...what),
     verify: async (request) =>
       (await import('../sync/verify/verify-resource.ts')).verifyResource({ ...run(), privacy }, request),
-    repair: async (...what) => (await import('../sync/verify/repair-resource.ts')).repairResource(run(), ...what),
     close: () => open.disposeAsync(),
   };
 }

@@ -112,21 +112,3 @@ export function forgetSourceTexts(own: Kysely<OwnTables>, resource: string): Com
   const deleted = own.updateTable('_sync_versions').set({ source_text: null }).where('resource', '=', resource);
   return deleted.where('op', '=', 'delete').where('source_text', 'is not', null).compile();
 }
-
-/** The highest stored version of each of these ids. */
-export async function latestVersions(
-  own: Kysely<OwnTables>,
-  resource: string,
-  ids: readonly string[],
-): Promise<Map<string, number>> {
-  const latest = new Map<string, number>();
-  for (const part of inParts(ids)) {
-    for (const { id, version } of await versionsOf(own, resource)
-      .clearSelect()
-      .select(['id', 'version'])
-      .where('id', 'in', part)
-      .execute())
-      latest.set(id, Math.max(latest.get(id) ?? 0, version));
-  }
-  return latest;
-}

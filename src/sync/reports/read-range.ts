@@ -10,6 +10,7 @@ import { SyncError } from '../../model/errors.ts';
 import type { JsonValue, SourceRecord } from '../../model/json.ts';
 import type { Lane } from '../../model/vocabulary.ts';
 import type { Page, ScanEnd } from '../../pagination/page.ts';
+import { isUnitRefusal } from '../../pagination/requests/read-page.ts';
 import { type ScanOptions, scanPages } from '../../pagination/scan-pages.ts';
 import { isExact } from '../../rows/json/parse-json.ts';
 import { fieldAt } from '../../rows/records/as-record.ts';
@@ -45,7 +46,7 @@ interface RangeRequest {
 }
 
 /** The service's full response for a range. */
-export interface RangeAnswer {
+export interface FullAnswer {
   page: JoinedPage;
   end: ScanEnd;
   /** The body of its last page, which may state totals. */
@@ -54,32 +55,32 @@ export interface RangeAnswer {
   isFull: boolean;
 }
 
-/** The range has to be split. `error` is what the request failed with; null if a range of several windows is too large. */
-export interface TooMuch {
-  error: SyncError | null;
-}
+/**
+ * Without a response the range has to be split, or is refused (`isUnitRefusal`). `error` is what the request failed with;
+ * null if a range of several windows is too large.
+ */
+export type RangeAnswer = FullAnswer | { error: SyncError | null };
 
 /** Errors after which the same range would fail again, and a smaller one may not. */
 const TOO_MUCH: ReadonlySet<string> = new Set(['window_too_large', 'timeout', 'memory_full', 'body_too_large']);
 
 /**
  * Requests a range page by page, to a verified end like any scan. A range of several windows is given up as soon as it has
- * to be split; of a single window, all that there is is returned. The caller releases the page. Throws as `scanPages` does.
+ * to be split; of a single window, all that there is is returned. The caller releases the page. Throws errors that are
+ * not about the range.
  */
-export async function readRange(context: ResourceContext, request: RangeRequest): Promise<RangeAnswer | TooMuch> {
+async function readRange(context: ResourceContext, request: RangeRequest): Promise<RangeAnswer> {
   const pages: Page[] = [];
-  let tooMuch: TooMuch = { error: null };
+  const release = (): void => pages.forEach((page) => page.release());
   try {
     if (await collectPages(context, request, pages)) return joinPages(pages, request.windows);
+    release();
+    return { error: null };
   } catch (error) {
-    if (!(error instanceof SyncError) || !TOO_MUCH.has(error.code)) {
-      for (const page of pages) page.release();
-      throw error;
-    }
-    tooMuch = { error };
+    release();
+    if (error instanceof SyncError && (TOO_MUCH.has(error.code) || isUnitRefusal(error))) return { error };
+    throw error;
   }
-  for (const page of pages) page.release();
-  return tooMuch;
 }
 
 /** Source bytes of a range of several windows, which is in memory until its last page has arrived. */
@@ -113,7 +114,7 @@ async function collectPages(
   return true;
 }
 
-function joinPages(pages: readonly Page[], { most: maxRows }: ReportWindows): RangeAnswer {
+function joinPages(pages: readonly Page[], { most: maxRows }: ReportWindows): FullAnswer {
   const [first, last] = [pages[0], pages.at(-1)];
   if (first === undefined || last?.end == null) throw new Error('a range came to no end');
   const totals = pages.flatMap(({ total }) => total ?? []);
@@ -151,8 +152,9 @@ export interface RangeTask {
   wasExcessive: boolean;
 }
 
-interface RequestedRange extends RangeTask {
-  answer: Promise<RangeAnswer | TooMuch>;
+interface RequestedRange {
+  range: ReportRange;
+  answer: Promise<RangeAnswer>;
   stop: AbortController;
 }
 
@@ -177,18 +179,26 @@ export class RangeQueue {
     [this.#context, this.#options, this.#remaining] = [context, options, due];
   }
 
-  /** The next range, after the previous one was processed; null after the last. `answer` throws what its request threw. */
-  next(): { task: RangeTask; answer: () => Promise<RangeAnswer | TooMuch> } | null {
+  /** The next range and its answer, after the previous one was processed; null after the last. Throws as `readRange` does. */
+  async next(): Promise<{ task: RangeTask; answer: RangeAnswer } | null> {
+    this.#context.signal.throwIfAborted();
     const again = this.#putBack.shift();
-    if (again !== undefined) {
-      const formerEndedAt = again.former?.endedAt ?? null;
-      return { task: again, answer: () => readRange(this.#context, { ...this.#options, ...again, formerEndedAt }) };
-    }
+    if (again !== undefined) return { task: again, answer: await this.#readAlone(again) };
     if (this.#inFlight.length === 0 && this.#remaining.length > 0) this.#request(this.#context.runAhead);
-    const head = this.#inFlight.shift();
-    if (head === undefined) return null;
+    const first = this.#inFlight.shift();
+    if (first === undefined) return null;
+    const task = newTask(first.range);
     if (this.#mayPrefetch) this.#prefetch();
-    return { task: head, answer: () => this.#answerFor(head) };
+    const answer = await first.answer;
+    if ('page' in answer) {
+      this.#mayPrefetch = true;
+      this.#prefetch();
+    } else if (this.#inFlight.length > 0 && ERRORS_BY_LOAD.has(answer.error?.code ?? '')) {
+      this.#mayPrefetch = false;
+      await this.abort();
+      return { task, answer: await this.#readAlone(task) };
+    }
+    return { task, answer };
   }
 
   /** Ranges to process in place of the last one. */
@@ -207,17 +217,12 @@ export class RangeQueue {
     }
   }
 
-  async #answerFor({ range, answer }: RequestedRange): Promise<RangeAnswer | TooMuch> {
-    const found = await answer;
-    if ('page' in found) {
-      this.#mayPrefetch = true;
-      this.#prefetch();
-    } else if (this.#inFlight.length > 0 && ERRORS_BY_LOAD.has(found.error?.code ?? '')) {
-      this.#mayPrefetch = false;
-      await this.abort();
-      return readRange(this.#context, { ...this.#options, range });
-    }
-    return found;
+  #readAlone(task: RangeTask): Promise<RangeAnswer> {
+    return readRange(this.#context, {
+      ...this.#options,
+      range: task.range,
+      formerEndedAt: task.former?.endedAt ?? null,
+    });
   }
 
   #prefetch(): void {
@@ -234,7 +239,7 @@ export class RangeQueue {
     const signal = AbortSignal.any([this.#context.signal, stop.signal]);
     const answer = readRange({ ...this.#context, signal, runAhead }, { ...this.#options, range });
     answer.catch(() => undefined);
-    this.#inFlight.push({ ...newTask(range), answer, stop });
+    this.#inFlight.push({ range, answer, stop });
   }
 }
 
@@ -287,10 +292,9 @@ function outsideHint(
   { field, to_inclusive, zone }: ReportWindows,
 ): string {
   if (days.includes('no day')) return `windows.field (${field}) must name the field with a record's day`;
-  const [before, after] = [addDays(from, -1), to];
-  if (days.every((day) => day === after) && !to_inclusive)
+  if (!to_inclusive && days.every((day) => day === to))
     return 'the service counts the end of a range in, or its days are of another zone: set windows.to_inclusive: true, or windows.zone, in the profile';
-  if (days.every((day) => day === before || day === after))
+  if (days.every((day) => day === addDays(from, -1) || day === to))
     return `they lie at the border: the days of the service are of another zone than windows.zone (${zone}), or times of the field are (times)`;
   return 'the service does not keep to the range: set windows.from_param, to_param and format as it reads them';
 }

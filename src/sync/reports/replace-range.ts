@@ -5,7 +5,9 @@
 // too many rows stays as it is (held) until an operator confirms.
 import type { CompiledQuery } from 'kysely';
 import type { ReportWindows } from '../../config/profile/incremental.ts';
-import type { WindowRow } from '../../database/own-tables.ts';
+import type { CheckpointRow, WindowRow } from '../../database/own-tables.ts';
+import { saveCheckpoint } from '../../database/state/checkpoints.ts';
+import { saveCounters } from '../../database/state/runs.ts';
 import { softDeleteStatements } from '../../database/state/stored-rows.ts';
 import { forgetDeleteCandidates } from '../../database/state/suspects.ts';
 import { forgetSourceTexts } from '../../database/state/versions.ts';
@@ -20,10 +22,11 @@ import { timeZone } from '../../model/time-zone.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import { tombstoneOf, updatedColumns } from '../../rows/columns/updated-time.ts';
 import { fieldAt } from '../../rows/records/as-record.ts';
+import { checkpointAfter } from '../advance-checkpoint.ts';
 import { describeExcess } from '../deletes/detect-deletes.ts';
 import { isWrittenAfter } from '../deletes/soft-delete.ts';
 import type { ResourceContext } from '../resource-context.ts';
-import type { RunContext } from '../run-progress.ts';
+import { countPage, type RunContext, withPage } from '../run-progress.ts';
 import type { JoinedPage, StatedTotals } from './read-range.ts';
 import {
   type Day,
@@ -39,7 +42,7 @@ import {
 } from './report-windows.ts';
 
 /** The windows of a resource, and what is known of their rows. */
-export interface Reports {
+export interface StoredReports {
   windows: ReportWindows;
   reading: DayReading;
   loader: PageLoader;
@@ -70,21 +73,21 @@ const MAX_FREE_LOSSES = 10;
 /** The windows of which a response would delete too many rows, unless an operator has released them. */
 export async function findExcessiveLosses(
   context: ResourceContext,
-  reports: Reports,
+  stored: StoredReports,
   { range, page, isWhole }: RangeResponse,
 ): Promise<HeldWindows> {
   const { profile, deletes } = context;
   const { keyed, rejects } = keyRecords(page.records, profile);
   // A rejected record may be that of a row.
   if (!isWhole || rejects.length > 0) return new Map();
-  const before = await readRowsBefore(context, reports, range);
+  const before = await readRowsBefore(context, stored, range);
   const listed = keyed.filter(({ value }) => tombstoneOf(value, profile) === null);
   const response = { keys: new Set(listed.map(({ key }) => key)), written: listed };
   const held = new Map<Day, string>();
-  for (const window of compareWindows(reports, range.windows, before, response, (row) => isLoss(context, page, row))) {
+  for (const window of compareWindows(stored, range.windows, before, response, (row) => isLoss(context, page, row))) {
     const { start } = window.window;
     const gone = window.gone.length;
-    const isReleased = reports.rows.get(start)?.released_at != null;
+    const isReleased = stored.rows.get(start)?.released_at != null;
     if (isReleased || gone === 0) continue;
     let why: string | null = null;
     if (window.rows === 0) {
@@ -102,29 +105,27 @@ function isLoss({ clock }: ResourceContext, { requestedAt }: JoinedPage, row: Ro
   return !isWrittenAfter(row, requestedAt, clock.now());
 }
 
-export interface Replaced {
-  outcome: PageOutcome;
-  deleted: number;
-}
-
 /**
  * Replaces the windows of a range by a response, in one transaction: new and changed rows, tombstones for rows that the
- * response does not have, the state of each window, and what `together` returns. Throws `SyncError`.
+ * response does not have, the state of each window, the checkpoint and the counters of the run. Returns the checkpoint.
+ * Throws `SyncError`.
  */
 export async function replaceRange(
   context: RunContext,
-  reports: Reports,
+  stored: StoredReports,
   response: RangeResponse,
   held: HeldWindows,
-  together: (replaced: Replaced) => CompiledQuery[],
-): Promise<Replaced> {
-  const { windows, loader, rows } = reports;
+  checkpoint: CheckpointRow,
+): Promise<CheckpointRow> {
+  const { warehouse, clock, owned, progress, run, watcher } = context;
+  const { own } = warehouse;
   const { range, page, isWhole } = response;
-  const isHeld = (day: Day | null): boolean => day !== null && held.has(windowAt(day, windows.granularity).start);
-  const records = page.records.filter(({ value }) => held.size === 0 || !isHeld(dayIn(reports, value)));
-  const replaced: { deleted: number; rows: WindowRow[] } = { deleted: 0, rows: [] };
-  const outcome = await loader.load({ ...page, records }, async (facts, counted) => {
-    const before = await readRowsBefore(context, reports, range);
+  const isHeld = (day: Day | null): boolean =>
+    day !== null && held.has(windowAt(day, stored.windows.granularity).start);
+  const records = page.records.filter(({ value }) => held.size === 0 || !isHeld(dayIn(stored, value)));
+  let replaced = { checkpoint, deleted: 0, rows: [] as WindowRow[] };
+  const outcome = await stored.loader.load({ ...page, records }, async (facts, counted) => {
+    const before = await readRowsBefore(context, stored, range);
     for (const [key, { day }] of before) if (isHeld(day)) before.delete(key);
     const open = range.windows.filter(({ start }) => !isHeld(start));
     const keys = new Set(facts.keys);
@@ -132,27 +133,47 @@ export async function replaceRange(
     // A record without a usable key may be that of a row.
     const mayDelete = isWhole && facts.unkeyed === 0;
     const isGone = (row: RowOfDay): boolean => mayDelete && isLoss(context, page, row);
-    const contents = compareWindows(reports, open, before, { keys, written: facts.written }, isGone);
-    context.progress.columns.addPage(facts, timestampText(page.requestedAt));
+    const contents = compareWindows(stored, open, before, { keys, written: facts.written }, isGone);
+    progress.columns.addPage(facts, timestampText(page.requestedAt));
     const gone = contents.flatMap((one) => one.gone);
-    const { resource } = context.owned;
-    const saved = [
-      ...contents.map((one) => fetchedRow(resource, reports, response, one)),
-      ...heldRows(resource, rows, response, held),
+    const rows = [
+      ...contents.map((one) => fetchedRow(owned.resource, stored, response, one)),
+      ...heldRows(owned.resource, stored.rows, response, held),
     ];
-    Object.assign(replaced, { deleted: gone.length, rows: saved });
+    replaced = { checkpoint: afterRange(checkpoint, response, counted, clock.now()), deleted: gone.length, rows };
+    const figures = withPage(progress.figures, counted, progress.meter, page.parts.length);
+    figures.deleted += gone.length;
     return [
       ...deleteStatements(context, gone, before, page.requestedAt),
-      ...decidedCandidates(context, reports, facts.keys, gone),
-      ...saveWindows(context.warehouse.own, saved),
-      ...together({ outcome: counted, deleted: gone.length }),
+      ...decidedCandidates(context, stored, facts.keys, gone),
+      ...saveWindows(own, rows),
+      saveCheckpoint(own, replaced.checkpoint),
+      saveCounters(own, run, figures),
     ];
   });
-  for (const row of replaced.rows) rows.set(row.window_start, row);
-  return { outcome, deleted: replaced.deleted };
+  for (const row of replaced.rows) stored.rows.set(row.window_start, row);
+  countPage(progress, outcome, page.parts.length);
+  progress.figures.deleted += replaced.deleted;
+  watcher.page(owned.resource, page, progress.figures);
+  return replaced.checkpoint;
 }
 
-function dayIn({ windows, reading }: Reports, value: JsonValue): Day | null {
+function afterRange(
+  checkpoint: CheckpointRow,
+  { range, page }: RangeResponse,
+  { records }: PageOutcome,
+  now: number,
+): CheckpointRow {
+  const { serverDate, fullPageSize, parts } = page;
+  const next = JSON.stringify({ url: `/~reports/${range.from}` });
+  return checkpointAfter(
+    checkpoint,
+    { next, isLast: false, pages: parts.length, records, serverDate, fullPageSize, updated: [] },
+    now,
+  );
+}
+
+function dayIn({ windows, reading }: StoredReports, value: JsonValue): Day | null {
   return dayOf(fieldAt(value, windows.field), reading);
 }
 
@@ -163,12 +184,12 @@ interface RowOfDay {
 
 function readRowsBefore(
   context: ResourceContext,
-  reports: Reports,
+  stored: StoredReports,
   range: ReportRange,
 ): Promise<Map<string, RowOfDay>> {
   // A first scan need not look: before its end there is no index on the day.
-  const isNew = reports.isKnown && range.windows.every(({ start }) => !reports.rows.has(start));
-  return isNew ? Promise.resolve(new Map()) : readRowsOfRange(context, reports, range, 'live');
+  const isNew = stored.isKnown && range.windows.every(({ start }) => !stored.rows.has(start));
+  return isNew ? Promise.resolve(new Map()) : readRowsOfRange(context, stored, range, 'live');
 }
 
 /** The rows of some days, by their keys; deleted ones too if all are requested. */
@@ -218,13 +239,13 @@ interface ComparedWindow {
  * changed ones; `isGone` decides whether a row that it lacks is deleted. A record may move to another day.
  */
 function compareWindows(
-  reports: Reports,
+  stored: StoredReports,
   windows: readonly ReportWindow[],
   before: ReadonlyMap<string, RowOfDay>,
   { keys, written }: { keys: ReadonlySet<string>; written: readonly { key: string; value: JsonValue }[] },
   isGone: (row: RowOfDay) => boolean,
 ): ComparedWindow[] {
-  const startOf = (day: Day): Day => windowAt(day, reports.windows.granularity).start;
+  const startOf = (day: Day): Day => windowAt(day, stored.windows.granularity).start;
   const compared = new Map<Day, ComparedWindow>();
   for (const window of windows) compared.set(window.start, { window, before: 0, gone: [], rows: 0, hasChanged: false });
   const windowOf = new Map<string, ComparedWindow | undefined>();
@@ -238,7 +259,7 @@ function compareWindows(
     }
   }
   for (const { key, value } of written) {
-    const day = dayIn(reports, value);
+    const day = dayIn(stored, value);
     if (day === null) continue;
     const window = compared.get(startOf(day));
     for (const changed of [window, windowOf.get(key)]) if (changed !== undefined) changed.hasChanged = true;
@@ -253,7 +274,7 @@ const NOT_HELD = { dropped_at: null, held_at: null, held: null, released_at: nul
 
 function fetchedRow(
   resource: string,
-  { windows, rows }: Reports,
+  { windows, rows }: StoredReports,
   { page: { requestedAt }, isCapped, isWhole, totals }: RangeResponse,
   { window, rows: count, hasChanged }: ComparedWindow,
 ): WindowRow {
@@ -292,7 +313,7 @@ function heldRows(
 /** A delete candidate is decided by a response that lists it, or that does not have it. */
 function decidedCandidates(
   { warehouse: { own }, owned: { resource } }: ResourceContext,
-  { candidateKeys }: Reports,
+  { candidateKeys }: StoredReports,
   listed: readonly string[],
   gone: readonly string[],
 ): CompiledQuery[] {

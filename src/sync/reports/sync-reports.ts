@@ -13,12 +13,12 @@
 // | states larger totals than its rows have            | halves, down to one window; then requested once more      |
 // | lacks too many rows of before                      | requested once more; then an operator has to confirm      |
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { CompiledQuery } from 'kysely';
 import type { ReportWindows } from '../../config/profile/incremental.ts';
 import { asksForEnd } from '../../config/profile/resource.ts';
 import type { CheckpointRow, WindowRow } from '../../database/own-tables.ts';
 import { saveCheckpoint } from '../../database/state/checkpoints.ts';
 import { inParts } from '../../database/state/in-parts.ts';
-import { saveCounters } from '../../database/state/runs.ts';
 import { dropStatements } from '../../database/state/stored-rows.ts';
 import { readDeleteCandidates } from '../../database/state/suspects.ts';
 import { readWindows, saveWindows } from '../../database/state/windows.ts';
@@ -31,28 +31,21 @@ import { isUnitRefusal } from '../../pagination/requests/read-page.ts';
 import { checkpointAfter } from '../advance-checkpoint.ts';
 import type { ScanPlan } from '../plan.ts';
 import type { Warning } from '../report.ts';
-import { countPage, type RunContext, withPage } from '../run-progress.ts';
+import type { RunContext } from '../run-progress.ts';
 import { endWarnings, judgeScan } from '../scan/load-pages.ts';
 import {
   compareTotals,
   distinctRecords,
   isShort,
   newTask,
+  type FullAnswer,
   type RangeAnswer,
   type RangeOptions,
   RangeQueue,
   type RangeTask,
   refuseOutside,
-  type TooMuch,
 } from './read-range.ts';
-import {
-  findExcessiveLosses,
-  type HeldWindows,
-  type RangeResponse,
-  readRowsOfRange,
-  replaceRange,
-  type Reports,
-} from './replace-range.ts';
+import { findExcessiveLosses, readRowsOfRange, replaceRange, type StoredReports } from './replace-range.ts';
 import {
   addDays,
   type Day,
@@ -66,8 +59,7 @@ import {
   type ReportWindow,
 } from './report-windows.ts';
 
-interface ReportScan {
-  reports: Reports;
+interface ReportScan extends StoredReports {
   /** How further ranges are requested. */
   options: RangeOptions;
   today: Day;
@@ -88,13 +80,12 @@ interface ReportScan {
  * checkpoint. Adds its warnings to the run's. Throws `SyncError` with everything up to the last range in place.
  */
 export async function syncReports(context: RunContext, plan: ScanPlan, windows: ReportWindows): Promise<void> {
-  const { owned, progress, signal } = context;
+  const { owned, progress } = context;
   const { scan, due } = await beginScan(context, plan, windows);
-  const { reports, refusals, warnings } = scan;
+  const { rows, refusals, warnings } = scan;
   const queue = new RangeQueue(context, scan.options, due);
   try {
-    for (let next = queue.next(); next !== null; next = queue.next()) {
-      signal.throwIfAborted();
+    for (let next = await queue.next(); next !== null; next = await queue.next()) {
       queue.putBack(await syncRange(context, scan, next.task, next.answer));
     }
   } finally {
@@ -102,8 +93,8 @@ export async function syncReports(context: RunContext, plan: ScanPlan, windows: 
   }
   if (refusals.error !== null && !refusals.isAnyRead) throw refusals.error;
   await endScan(context, scan);
-  await dropOldWindows(context, reports);
-  progress.warnings.push(...warnings.values(), ...windowWarnings([...reports.rows.values()], owned.resource, windows));
+  await dropOldWindows(context, scan);
+  progress.warnings.push(...warnings.values(), ...windowWarnings([...rows.values()], owned.resource, windows));
 }
 
 async function endScan({ owned, warehouse, clock }: RunContext, { checkpoint, isComplete }: ReportScan): Promise<void> {
@@ -132,7 +123,12 @@ async function beginScan(
   const { windows: due, today, until } = dueWindows({ windows, rows, mode, scanStartedAt, now, hasEnd });
   const lane = mode === 'full' ? 'backfill' : 'incremental';
   const scan: ReportScan = {
-    reports: { windows, reading: dayReading(profile, windows), loader, rows, candidateKeys, isKnown },
+    windows,
+    reading: dayReading(profile, windows),
+    loader,
+    rows,
+    candidateKeys,
+    isKnown,
     options: { windows, hasEnd, lane, fullPageSize: checkpoint.kept_size, maxWindows: Infinity, until },
     today,
     checkpoint,
@@ -165,22 +161,18 @@ async function syncRange(
   context: RunContext,
   scan: ReportScan,
   task: RangeTask,
-  read: () => Promise<RangeAnswer | TooMuch>,
+  answer: RangeAnswer,
 ): Promise<RangeTask[]> {
   const { range } = task;
-  let answer: RangeAnswer | TooMuch;
-  try {
-    answer = await read();
-  } catch (error) {
-    if (!isUnitRefusal(error)) throw error;
+  const halves = halve(range);
+  if ('error' in answer && isUnitRefusal(answer.error)) {
+    const { error } = answer;
     const isFuture = range.to > addDays(scan.today, error.code === 'bad_request' ? 0 : 1);
-    if (isFuture) return withoutUnfinished(scan, range, error);
-    return halve(range) ?? deferWindow(context, scan, range, error);
+    return isFuture ? withoutUnfinished(scan, range, error) : (halves ?? deferWindow(context, scan, range, error));
   }
   Object.assign(scan.refusals, { inARow: 0, isAnyRead: true });
   if ('error' in answer) {
     requestHalf(scan, range);
-    const halves = halve(range);
     if (halves !== null) return halves;
     if (answer.error?.code !== 'window_too_large') throw answer.error ?? new Error('nothing to split');
     scan.isComplete = false;
@@ -206,7 +198,7 @@ function requestHalf({ options }: ReportScan, { windows }: ReportRange): void {
 /** Leaves a window that the service refuses as it is, to be requested again by the next run. */
 async function deferWindow(
   { warehouse, owned }: RunContext,
-  { refusals, warnings, reports }: ReportScan,
+  { refusals, warnings, rows }: ReportScan,
   { from }: ReportRange,
   error: SyncError,
 ): Promise<RangeTask[]> {
@@ -218,11 +210,11 @@ async function deferWindow(
   const code = error.code === 'window_too_large' ? error.code : 'window_unread';
   const message = `${nameWindows(days)} ${days.length === 1 ? 'was' : 'were'} not read, and the rows stay as they were: ${error.message}`;
   warnings.set(code, { code, message, hint: `${error.hint ?? ''} The next run requests it again.`.trimStart() });
-  const row = reports.rows.get(from);
+  const row = rows.get(from);
   if (row?.is_final !== 1) return [];
   const due = { ...row, is_final: 0 } as const;
   await owned.runAlone(() => owned.commit(saveWindows(warehouse.own, [due])));
-  reports.rows.set(from, due);
+  rows.set(from, due);
   return [];
 }
 
@@ -250,10 +242,10 @@ async function applyAnswer(
   context: RunContext,
   scan: ReportScan,
   task: RangeTask,
-  { page, end, body, isFull }: RangeAnswer,
+  { page, end, body, isFull }: FullAnswer,
 ): Promise<RangeTask[]> {
   const { profile, clock, signal } = context;
-  const { windows, reading } = scan.reports;
+  const { windows, reading } = scan;
   const { range, former } = task;
   const responses = task.responses + 1;
   const records = distinctRecords(page.records, profile);
@@ -278,10 +270,10 @@ async function applyAnswer(
     isCapped: isFull,
     totals: differs.length === 0 ? null : { from: range.from, to: range.to, differs },
   };
-  const losses = await findExcessiveLosses(context, scan.reports, response);
+  const losses = await findExcessiveLosses(context, scan, response);
   if (losses.size > 0 && !task.wasExcessive) return [{ ...task, responses, wasExcessive: true }];
 
-  await replaceWindows(context, scan, response, losses);
+  scan.checkpoint = await replaceRange(context, scan, response, losses, scan.checkpoint);
   if (!verdict.isComplete) scan.isComplete = false;
   for (const warning of endWarnings(verdict)) scan.warnings.set(warning.code, warning);
   if (page.fullPageSize > 0) scan.options.fullPageSize = Math.max(scan.options.fullPageSize ?? 0, page.fullPageSize);
@@ -299,30 +291,6 @@ function splitByTotals(scan: ReportScan, range: ReportRange): RangeTask[] | null
   return halves;
 }
 
-async function replaceWindows(
-  context: RunContext,
-  scan: ReportScan,
-  response: RangeResponse,
-  held: HeldWindows,
-): Promise<void> {
-  const { warehouse, clock, owned, progress, run, watcher } = context;
-  const { page, range } = response;
-  const { serverDate, fullPageSize, parts } = page;
-  const position = JSON.stringify({ url: `/~reports/${range.from}` });
-  const passed = { next: position, isLast: false, pages: parts.length, serverDate, fullPageSize, updated: [] };
-  let next = scan.checkpoint;
-  const { outcome, deleted } = await replaceRange(context, scan.reports, response, held, (replaced) => {
-    next = checkpointAfter(scan.checkpoint, { ...passed, records: replaced.outcome.records }, clock.now());
-    const figures = withPage(progress.figures, replaced.outcome, progress.meter, parts.length);
-    figures.deleted += replaced.deleted;
-    return [saveCheckpoint(warehouse.own, next), saveCounters(warehouse.own, run, figures)];
-  });
-  scan.checkpoint = next;
-  countPage(progress, outcome, parts.length);
-  progress.figures.deleted += deleted;
-  watcher.page(owned.resource, page, progress.figures);
-}
-
 /** Rows per transaction, so that readers and other writers are not delayed. */
 const ROWS_PER_STEP = 200;
 
@@ -331,41 +299,39 @@ const ROWS_PER_STEP = 200;
  * stores when: they are not requested again. The next run continues a window that was half removed when the process was
  * killed.
  */
-async function dropOldWindows(context: RunContext, reports: Reports): Promise<void> {
+async function dropOldWindows(context: RunContext, stored: StoredReports): Promise<void> {
   const { clock, signal } = context;
-  const { windows, rows } = reports;
+  const { windows, rows } = stored;
   const kept = keptFrom(windows.keep, localDay(clock.now(), timeZone(windows.zone)));
   if (kept === null) return;
   const old = [...rows.values()].filter((row) => row.window_end <= kept && row.dropped_at === null);
   for (const row of old.toSorted((a, b) => (a.window_start < b.window_start ? -1 : 1))) {
     signal.throwIfAborted();
-    await dropWindow(context, reports, row);
+    await dropWindow(context, stored, row);
   }
 }
 
-/**
- * Only the last step stores that the window is dropped. The first of several stores that it may change: if `keep` is
- * raised before the last one, the window is fetched again.
- */
-async function dropWindow(context: RunContext, reports: Reports, row: WindowRow): Promise<void> {
+async function dropWindow(context: RunContext, stored: StoredReports, row: WindowRow): Promise<void> {
   const { warehouse, owned, clock } = context;
   const { own } = warehouse;
   const { resource } = owned;
   const [table, ...children] = shapeOf(owned).tables;
+  const save = (statements: CompiledQuery[]): Promise<void> => owned.runAlone(() => owned.commit(statements));
   const range = { from: row.window_start, to: row.window_end };
-  const keys = table === undefined ? [] : [...(await readRowsOfRange(context, reports, range, 'all')).keys()];
-  const dropped = { ...row, held_at: null, held: null, released_at: null, dropped_at: timestampText(clock.now()) };
-  const steps = inParts(keys, ROWS_PER_STEP);
-  for (const [index, step] of steps.entries()) {
-    const removal = table === undefined ? [] : dropStatements(warehouse, { resource, table, children, keys: step });
-    const isFirstOfSeveral = index === 0 && steps.length > 1;
-    const mayChange = isFirstOfSeveral ? saveWindows(own, [{ ...row, is_final: 0 }]) : [];
-    const ended = index === steps.length - 1 ? saveWindows(own, [dropped]) : [];
-    await owned.runAlone(() => owned.commit([...removal, ...mayChange, ...ended]));
+  const keys = table === undefined ? [] : [...(await readRowsOfRange(context, stored, range, 'all')).keys()];
+  const removals = inParts(keys, ROWS_PER_STEP).map((step) =>
+    table === undefined ? [] : dropStatements(warehouse, { resource, table, children, keys: step }),
+  );
+  const last = removals.pop() ?? [];
+  // If `keep` is raised before the last step, the window is fetched again.
+  if (removals.length > 0) await save(saveWindows(own, [{ ...row, is_final: 0 }]));
+  for (const removal of removals) {
+    await save(removal);
     await nextTurn();
   }
-  if (steps.length === 0) await owned.runAlone(() => owned.commit(saveWindows(own, [dropped])));
-  reports.rows.set(row.window_start, dropped);
+  const dropped = { ...row, held_at: null, held: null, released_at: null, dropped_at: timestampText(clock.now()) };
+  await save([...last, ...saveWindows(own, [dropped])]);
+  stored.rows.set(row.window_start, dropped);
 }
 
 /** What an operator has to know of the stored windows; reported by every run as long as it is so. Pure. */
@@ -374,25 +340,29 @@ function windowWarnings(rows: readonly WindowRow[], resource: string, { most }: 
   const held = present.filter(({ held_at }) => held_at !== null);
   const capped = present.filter(({ capped: isCapped }) => isCapped === 1);
   const differing = present.filter(({ totals }) => totals !== null);
-  const warnings: Warning[] = [];
-  if (held.length > 0) {
-    const message = `${nameRows(held)} kept as before, because by the service's answer too much would be deleted: ${held[0]?.held ?? ''}`;
-    const hint = `look at the service; then content-sync deletes confirm ${resource} takes its next answer over, whatever it deletes`;
-    warnings.push({ code: 'window_held', message, hint });
-  }
-  if (capped.length > 0) {
-    const message = `${nameRows(capped)} as large as the service lists at most (windows.most: ${most ?? '–'}): rows may be missing`;
-    const hint =
-      'set a finer windows.granularity, or fewer dimensions; windows.most only if the service lists more than that';
-    warnings.push({ code: 'window_capped', message, hint });
-  }
-  if (differing.length > 0) {
-    const message = `${nameRows(differing)} counted otherwise than the service tells: ${differing[0]?.totals ?? ''}`;
-    const hint =
-      'see _sync_windows; if totals count what is not listed, take them out of windows.totals, or accept: [totals]';
-    warnings.push({ code: 'window_total_differs', message, hint });
-  }
-  return warnings;
+  const warnings: (Warning & { windows: WindowRow[] })[] = [
+    {
+      windows: held,
+      code: 'window_held',
+      message: `kept as before, because by the service's answer too much would be deleted: ${held[0]?.held ?? ''}`,
+      hint: `look at the service; then content-sync deletes confirm ${resource} takes its next answer over, whatever it deletes`,
+    },
+    {
+      windows: capped,
+      code: 'window_capped',
+      message: `as large as the service lists at most (windows.most: ${most ?? '–'}): rows may be missing`,
+      hint: 'set a finer windows.granularity, or fewer dimensions; windows.most only if the service lists more than that',
+    },
+    {
+      windows: differing,
+      code: 'window_total_differs',
+      message: `counted otherwise than the service tells: ${differing[0]?.totals ?? ''}`,
+      hint: 'see _sync_windows; if totals count what is not listed, take them out of windows.totals, or accept: [totals]',
+    },
+  ];
+  return warnings.flatMap(({ windows, code, message, hint }) =>
+    windows.length === 0 ? [] : [{ code, message: `${nameRows(windows)} ${message}`, hint }],
+  );
 }
 
 /** As in `3 windows (...) are` and `the window of 2026-01-31 is`. */

@@ -88,7 +88,7 @@ async function compareBodies(
     const value = body === null ? undefined : parseBody(body, profile);
     if (body !== null && value !== undefined) return [{ record, value, bytes: Buffer.from(body), key }];
     if (body === null) onLiveRow(key, null);
-    else findings.add({ kind: 'body', id: key, detail: 'it is not JSON' });
+    else findings.add({ kind: 'version_lost', id: key, detail: 'its body is not JSON' });
     return [];
   });
   const expected = rowsOfRecords(shape, lenientProfile(profile), live);
@@ -155,7 +155,7 @@ function* findVersionFaults(
   if ((last.op === 'delete') !== row.isDeleted)
     yield ['version_state', `the row is ${row.isDeleted ? 'deleted' : 'live'}, and its last version says otherwise`];
   else if (last.hash !== row.hash) yield ['hash', 'the hash of the row is not that of its version'];
-  if (last.op === 'upsert' && last.body === null) yield ['body', `version ${last.version} has no body`];
+  if (last.op === 'upsert' && last.body === null) yield ['version_lost', `version ${last.version} has no body`];
   for (const { version, body, hash, op } of versions) {
     if (op !== 'delete' && body !== null && textHash(body) !== hash)
       yield ['hash', `the hash of version ${version} is not that of its body`];

@@ -13,10 +13,32 @@ export const DIFFERENCES = {
   version_gap: 'versions are missing',
   version_times: 'a version does not end when the next one begins',
   version_state: 'the row is not its latest version',
-  version_lost: 'the row has no version, or the version no row',
+  version_lost: 'the row has no version with a body, or the version no row',
 } as const;
 
 export type DifferenceKind = keyof typeof DIFFERENCES;
+
+/**
+ * What puts a difference right:
+ * - `backfill` writes records that it finds new or changed, by the hash in the row, and deletes rows that are not listed;
+ * - `rebuild` makes rows and child rows from the stored bodies, also where the hash of a damaged row is still right;
+ * - `restart` makes the whole copy anew. Only it puts right a wrong hash, body or version; earlier versions are lost.
+ */
+export type Remedy = 'backfill' | 'rebuild' | 'restart';
+
+const REMEDIES: Readonly<Record<DifferenceKind, Remedy>> = {
+  missing: 'backfill',
+  extra: 'backfill',
+  other: 'backfill',
+  body: 'backfill',
+  cells: 'rebuild',
+  orphans: 'rebuild',
+  hash: 'restart',
+  version_gap: 'restart',
+  version_times: 'restart',
+  version_state: 'restart',
+  version_lost: 'restart',
+};
 
 /** One thing that differs. It never holds a value of a record, only its location. */
 export interface Difference {
@@ -54,6 +76,8 @@ export interface VerifyReport {
   compared: Findings['compared'];
   not_compared: readonly string[];
   differences: { count: number; by_kind: Partial<Record<DifferenceKind, number>>; first: readonly Difference[] };
+  /** The commands that put the differences right, in their order. */
+  remedies: readonly string[];
   /** Records that changed at the service after the copy was last brought up to date: no differences. */
   changed_since: { count: number; first: readonly string[] };
   /** Records that the copy rejects, with a reason: no differences. */
@@ -65,8 +89,6 @@ export interface VerifyReport {
 /** Differences and changed records that a report names; all of them are counted. */
 const MAX_NAMED = 50;
 const MAX_FIELDS = 12;
-/** Records that one repair handles; the verification after it finds the others. */
-const MAX_REPAIRED = 10_000;
 
 /** Collects differences: counts all of them and keeps the first ones. */
 export class Findings {
@@ -75,15 +97,17 @@ export class Findings {
   readonly #changed = { count: 0, first: new Set<string>() };
   readonly notCompared = new Set<string>();
   readonly compared = { rows: 0, deleted_rows: 0, child_rows: 0, versions: 0, records: 0 };
-  /** The first difference of each record, for a repair. */
-  readonly byRecord = new Map<string, DifferenceKind>();
+  /** Records of which the copy does not agree with itself. */
+  readonly damaged = new Set<string>();
+  readonly #remedies = new Set<Remedy>();
   setAside = 0;
   notJudged = 0;
 
-  add(difference: Difference): void {
+  add(difference: Difference, remedy: Remedy = REMEDIES[difference.kind]): void {
     const { kind, id, fields } = difference;
     this.#counts.set(kind, (this.#counts.get(kind) ?? 0) + 1);
-    if (this.byRecord.size < MAX_REPAIRED && !this.byRecord.has(id)) this.byRecord.set(id, kind);
+    this.#remedies.add(remedy);
+    if (kind === 'cells' || kind === 'hash') this.damaged.add(id);
     if (this.#first.length >= MAX_NAMED) return;
     this.#first.push({ ...difference, ...(fields === undefined ? {} : { fields: fields.slice(0, MAX_FIELDS) }) });
   }
@@ -98,11 +122,20 @@ export class Findings {
     return [...this.#counts.values()].reduce((sum, count) => sum + count, 0);
   }
 
-  toReport() {
+  /** A rebuild needs stored bodies. */
+  toReport(resource: string, hasBodies: boolean) {
+    const needs = (remedy: Remedy): boolean => this.#remedies.has(remedy);
+    const backfill = `content-sync backfill ${resource}`;
+    const isRestart = needs('restart') || (needs('rebuild') && !hasBodies);
+    const remedies = [
+      ...(needs('rebuild') ? [`content-sync warehouse rebuild ${resource}`] : []),
+      ...(needs('backfill') ? [backfill] : []),
+    ];
     return {
       compared: this.compared,
       not_compared: [...this.notCompared],
       differences: { count: this.count, by_kind: Object.fromEntries(this.#counts), first: this.#first },
+      remedies: isRestart ? [`${backfill} --restart`] : remedies,
       changed_since: { count: this.#changed.count, first: [...this.#changed.first] },
       set_aside: this.setAside,
       not_judged: this.notJudged,

@@ -18,10 +18,10 @@ import type { ResourceShape } from '../../model/table.ts';
 import type { IncompleteReason, Page, ScanEnd } from '../../pagination/page.ts';
 import { tombstoneOf } from '../../rows/columns/updated-time.ts';
 import { fingerprintOf, startScan } from '../plan.ts';
-import { compareTotals, isShort, readRange } from '../reports/read-range.ts';
+import { compareTotals, type FullAnswer, isShort, newTask, RangeQueue } from '../reports/read-range.ts';
 import { readRowsOfRange } from '../reports/replace-range.ts';
-import { dayReading, halvesOf, nextRange, type ReportRange, type ReportWindow } from '../reports/report-windows.ts';
-import { resourceContext, type ResourceContext, type SourceContext } from '../resource-context.ts';
+import { dayReading, halvesOf } from '../reports/report-windows.ts';
+import { resourceContext, type SourceContext } from '../resource-context.ts';
 import { newProgress, type RunContext } from '../run-progress.ts';
 import { concludeScan, pagesOf } from '../scan/load-pages.ts';
 import { waitFor } from '../scan/scan-until-complete.ts';
@@ -58,11 +58,11 @@ export async function readListing<T>(context: RunContext, readPage: ReadPage<T>)
     const scan: OneScan = await scanOnce(context, listing, readPage, former, formerEndedAt);
     const { total, seen } = listing;
     const isCounted = total !== null && scan.withoutKey === 0 && seen.size >= total;
-    const isDisproved = scans > 1 && isCounted && scan.doubts.every(({ code }) => DISPROVED_BY_COUNT.has(code));
+    const isDisproved = scans > 1 && isCounted && scan.reasons.every(({ code }) => DISPROVED_BY_COUNT.has(code));
     const isComplete = scan.isComplete || isDisproved;
     const waitMs = waitFor(scan.end === null ? 0 : scan.end.cacheWaitMs, scan.isCached);
     if (isComplete || !scan.mayRepeat || scans === MAX_SCANS || waitMs === null) {
-      const doubts = isComplete ? [] : scan.doubts.map(({ message }) => message);
+      const doubts = isComplete ? [] : scan.reasons.map(({ message }) => message);
       const showsExtraRows = isComplete && (scan.showsExtraRows || !scan.isComplete);
       return { ...listing, doubts, isComplete, showsExtraRows };
     }
@@ -76,7 +76,7 @@ export async function readListing<T>(context: RunContext, readPage: ReadPage<T>)
 interface OneScan {
   /** Null if there is nothing to scan: no window of a report is final. */
   end: ScanEnd | null;
-  doubts: IncompleteReason[];
+  reasons: IncompleteReason[];
   isComplete: boolean;
   showsExtraRows: boolean;
   mayRepeat: boolean;
@@ -95,7 +95,7 @@ async function scanOnce<T>(
   const { profile, owned, signal } = context;
   const isOneListing = profile.windows === null && profile.partitions === null;
   const facts = { isComplete: true, showsExtraRows: true, mayRepeat: false, isCached: false };
-  const scan: OneScan = { ...facts, end: null, doubts: [], withoutKey: 0 };
+  const scan: OneScan = { ...facts, end: null, reasons: [], withoutKey: 0 };
   for await (const page of await pagesToVerify(context, former, formerEndedAt)) {
     try {
       const { records, forgotten } = dropForgotten(page.records, profile, owned.forgotten);
@@ -119,7 +119,7 @@ function addEnd(context: RunContext, scan: OneScan, page: Page, end: ScanEnd, fo
   const { verdict } = concludeScan(context, page, end, { former });
   const isComplete = verdict.isComplete && !verdict.needsCatchUp;
   scan.end = end;
-  scan.doubts.push(...(isComplete ? verdict.incompleteReasons : end.incompleteReasons));
+  scan.reasons.push(...(isComplete ? verdict.incompleteReasons : end.incompleteReasons));
   scan.isComplete &&= isComplete;
   scan.showsExtraRows &&= isComplete && verdict.allowsDeletes;
   scan.mayRepeat ||= verdict.mayRepeat || verdict.needsCatchUp;
@@ -148,11 +148,8 @@ async function pagesToVerify(
 ): Promise<AsyncIterable<Page>> {
   const { profile, clock, owned, warehouse } = context;
   if (profile.windows !== null) {
-    return readReportPages(
-      context,
-      profile.windows,
-      (await readWindows(warehouse.own, owned.resource)).filter(isFinal),
-    );
+    const windows = await readWindows(warehouse.own, owned.resource);
+    return readReportPages(context, profile.windows, windows.filter(isFinal));
   }
   const start = startScan(freshCheckpoint(owned.resource, fingerprintOf(profile)), 'full', null, clock.now());
   return pagesOf(context, start, { numbering: { isVerified: former !== null }, formerEndedAt });
@@ -183,51 +180,41 @@ function isFinal(row: WindowRow): boolean {
   return isCopied(row) && row.is_final === 1 && row.held_at === null;
 }
 
-const DAY_MS = 86_400_000;
-
+/** The responses for these windows. A range whose response is cut short or refused is requested in halves. */
 async function* readReportPages(
   context: RunContext,
   windows: ReportWindows,
   rows: readonly WindowRow[],
 ): AsyncGenerator<Page> {
-  const hasEnd = asksForEnd(context.profile);
   // Totals that were right when the rows were copied show a response that is cut short.
   const comparesTotals = rows.every(({ totals }) => totals === null);
-  const bounds = {
-    largest: windows.largest / DAY_MS,
-    windows: hasEnd ? Infinity : 1,
+  const isCutShort = ({ body, page }: FullAnswer): boolean =>
+    comparesTotals && isShort(compareTotals(windows.totals, body, page.records));
+  const options = {
+    windows,
+    hasEnd: asksForEnd(context.profile),
+    lane: 'backfill',
+    fullPageSize: null,
+    maxWindows: Infinity,
     until: rows.at(-1)?.window_end ?? '',
-  };
-  let left: readonly ReportWindow[] = rows
-    .map((row) => ({ start: row.window_start, end: row.window_end }))
-    .toReversed();
-  while (left.length > 0) {
-    const next = nextRange(left, bounds);
-    left = next.left;
-    yield* readRangePages(context, windows, next.range, { hasEnd, comparesTotals });
-  }
-}
-
-/** A range whose response is cut short or refused is read in halves. */
-async function* readRangePages(
-  context: RunContext,
-  windows: ReportWindows,
-  range: ReportRange,
-  how: { hasEnd: boolean; comparesTotals: boolean },
-): AsyncGenerator<Page> {
-  const answer = await readRange(context, { range, windows, hasEnd: how.hasEnd, lane: 'backfill', fullPageSize: null });
-  const halves = halvesOf(range);
-  if ('error' in answer) {
-    if (halves === null) throw answer.error ?? new Error('a single window is too large');
-  } else {
-    const isCutShort = how.comparesTotals && isShort(compareTotals(windows.totals, answer.body, answer.page.records));
-    if (halves === null || !isCutShort) {
-      yield answer.page;
-      return;
+  } as const;
+  const newestFirst = rows.map((row) => ({ start: row.window_start, end: row.window_end })).toReversed();
+  const queue = new RangeQueue(context, options, newestFirst);
+  try {
+    for (let next = await queue.next(); next !== null; next = await queue.next()) {
+      const { task, answer } = next;
+      const halves = halvesOf(task.range);
+      if ('error' in answer && halves === null) throw answer.error ?? new Error('a single window is too large');
+      if ('page' in answer && (halves === null || !isCutShort(answer))) {
+        yield answer.page;
+        continue;
+      }
+      if ('page' in answer) answer.page.release();
+      queue.putBack((halves ?? []).map(newTask));
     }
-    answer.page.release();
+  } finally {
+    await queue.abort();
   }
-  for (const half of halves) yield* readRangePages(context, windows, half, how);
 }
 
 export interface VerifyContext extends RunContext {
@@ -238,17 +225,6 @@ export interface VerifyContext extends RunContext {
 }
 
 const doNothing = (): void => undefined;
-
-/** The context of a scan whose pages are not written. */
-export function toRunContext(context: ResourceContext): RunContext {
-  const { resource } = context.owned;
-  return {
-    ...context,
-    run: { run_id: context.runId, resource, command: 'verify', mode: 'full' },
-    progress: newProgress('full', [], context.meter),
-    watcher: { started: doNothing, page: doNothing, ended: doNothing },
-  };
-}
 
 /** The context of a scan without a lease, so that it disturbs no process that writes. */
 export function readingContext(
@@ -277,5 +253,11 @@ export function readingContext(
     release: () => Promise.resolve(),
     runAlone: (work) => work(),
   };
-  return toRunContext(resourceContext(source, owned, { meter: newMeter(), signal }));
+  const meter = newMeter();
+  return {
+    ...resourceContext(source, owned, { meter, signal }),
+    run: { run_id: source.runId, resource: shape.resource, command: 'verify', mode: 'full' },
+    progress: newProgress('full', [], meter),
+    watcher: { started: doNothing, page: doNothing, ended: doNothing },
+  };
 }

@@ -47,12 +47,6 @@ interface VerifySource extends SourceContext {
   privacy: PrivacyKey;
 }
 
-/** The report of a verification, and what a repair needs of it. */
-export interface Verification {
-  report: VerifyReport;
-  findings: Findings;
-}
-
 /**
  * Compares a resource of the copy with the service, or only with itself, and writes nothing but the report. Needs no
  * lease: other processes may write meanwhile. Throws `not_copied` if there is no copy, and what reading throws.
@@ -60,7 +54,7 @@ export interface Verification {
 export async function verifyResource(
   source: VerifySource,
   { resource, mode, signal }: VerifyRequest,
-): Promise<Verification> {
+): Promise<VerifyReport> {
   const { clock, warehouse } = source;
   const began = clock.now();
   const shape = (await readShapes(warehouse.own)).find((each) => each.resource === resource);
@@ -90,7 +84,7 @@ export async function verifyResource(
     copied_until: Number.isFinite(copiedUntil) ? new Date(copiedUntil).toISOString() : null,
     requests,
     listing,
-    ...findings.toReport(),
+    ...findings.toReport(resource, reading.profile.history !== 'none'),
   };
   const row = {
     verification_id: report.id,
@@ -104,7 +98,7 @@ export async function verifyResource(
     certificate: source.scrub(JSON.stringify(report)),
   };
   await warehouse.apply(await saveVerification(warehouse.own, row));
-  return { report, findings };
+  return report;
 }
 
 /** The service's time of the last complete scan, or the local one if the service states no time. */
@@ -166,7 +160,7 @@ async function compareWithListing(context: VerifyContext): Promise<{ listing: Li
   // What is left in `seen` has no live row.
   for (const [key, content] of seen) if (content >= 0) suspected.set(key, 'missing');
   // The comparison of the copy with itself has reported these.
-  for (const [key, kind] of findings.byRecord) if (kind === 'cells' || kind === 'hash') suspected.delete(key);
+  for (const key of findings.damaged) suspected.delete(key);
 
   const checked = [...suspected].slice(0, MAX_READ_AGAIN);
   if (checked.length > 0) await confirmDifferences(context, checked, startedAt);
@@ -224,7 +218,7 @@ async function confirmDifferences(
         if (difference === null) continue;
         if (difference === 'rejected') findings.setAside += 1;
         else if (isChangedSince(context, record, row)) findings.addChanged(key);
-        else findings.add(difference);
+        else findings.add(difference.found, difference.isHashEqual ? 'restart' : undefined);
       } else if (kind !== 'extra') {
         if (isComplete) findings.addChanged(key);
         else findings.add({ kind, id: key, detail: 'as it was listed' });
@@ -241,25 +235,31 @@ async function confirmDifferences(
   }
 }
 
-/** Returns how a record of the service differs from the copy; null if it does not, `rejected` if the copy would reject it. */
+/**
+ * Returns how a record of the service differs from the copy; null if it does not, `rejected` if the copy would reject it.
+ * `isHashEqual`: a backfill takes the row for unchanged. With stored bodies such a row differs from its own body already.
+ */
 async function findDifference(
   { shape, profile }: VerifyContext,
   snapshot: SnapshotReader,
   key: string,
   record: SourceRecord,
-): Promise<Difference | 'rejected' | null> {
+): Promise<{ found: Difference; isHashEqual: boolean } | 'rejected' | null> {
   const toCompared = comparedPart(profile.fields);
   const value = toCompared(record.value);
   const expected = rowsOfRecords(shape, profile, [{ ...record, value, key }]).get(key) ?? null;
   if (expected === null) return 'rejected';
   const copied = await readCopiedRecord(snapshot, shape, key);
-  if (copied === null || copied.isDeleted) return { kind: 'missing', id: key };
+  if (copied === null || copied.isDeleted) {
+    return { found: { kind: 'missing', id: key }, isHashEqual: false };
+  }
   const fields = differingFields(expected, copied.rows);
-  if (fields.length > 0) return { kind: 'other', id: key, fields };
+  const isHashEqual = profile.history === 'none' && copied.hash === canonicalHash(value);
+  if (fields.length > 0) return { found: { kind: 'other', id: key, fields }, isHashEqual };
   // Without stored bodies, the hash of the row is that of the record.
   const body = profile.history === 'none' ? null : (await currentBodies(snapshot.own, shape.resource, [key])).get(key);
   const hash = body === null ? copied.hash : canonicalHash(toCompared(storedValue(body ?? 'null', profile)));
-  return hash === canonicalHash(value) ? null : { kind: 'body', id: key };
+  return hash === canonicalHash(value) ? null : { found: { kind: 'body', id: key }, isHashEqual: false };
 }
 
 /** True if the record changed after the copy was last brought up to date, by its time of change. */
