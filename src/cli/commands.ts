@@ -74,7 +74,7 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     load: async () => (await import('./files.ts')).filesCommand,
   },
   warehouse: {
-    about: 'Manage the tables as a whole: backup, restore, rebuild, grants',
+    about: 'Manage the tables as a whole: backup, rebuild, grants',
     load: () => createGroup('warehouse'),
   },
   forget: {
@@ -150,15 +150,10 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     load: async () => (await import('./alerts.ts')).alertsCommand,
   },
   backup: {
-    about: 'Write warehouse and inbox into one file while `serve` runs',
+    about: 'Copy a SQLite warehouse into one file while `serve` runs',
     secretsOptional: true,
     in: 'warehouse',
-    load: async () => (await import('./backup.ts')).backupCommand,
-  },
-  restore: {
-    about: 'Replace the warehouse by that of a backup; the inbox stays',
-    in: 'warehouse',
-    load: async () => (await import('./backup.ts')).restoreCommand,
+    load: async () => (await import('./warehouse.ts')).backupCommand,
   },
   sandbox: {
     about: 'Run a content service on this machine to experiment with',

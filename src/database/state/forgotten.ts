@@ -101,11 +101,6 @@ export function requestErasure(
   return upsertRows(own, '_sync_forgotten', rows, ['resource', 'fingerprint']);
 }
 
-/** Copies the rows of records that were erased in another warehouse of the same source. */
-export function rememberForgotten(own: Kysely<OwnTables>, rows: readonly ForgottenRow[]): CompiledQuery[] {
-  return upsertRows(own, '_sync_forgotten', rows, ['resource', 'fingerprint'], []);
-}
-
 /** Records that are not erased completely; with `erased_at`, only deliveries, log and free pages remain. */
 export async function openErasures(own: Kysely<OwnTables>, resource: string): Promise<ForgottenRow[]> {
   const all = own.selectFrom('_sync_forgotten').selectAll().where('resource', '=', resource);
