@@ -6,10 +6,10 @@ import type { Relations } from '../config/profile/profile.ts';
 import type { OwnTables } from '../database/own-tables.ts';
 import {
   claimGrowth,
-  commentKey,
+  columnKey,
   commentsOf,
   type MadeView,
-  readCatalogue,
+  readComments,
   readGrowths,
   readShapes,
   readViews,
@@ -58,8 +58,8 @@ export async function viewGrowth(
   const growths = await readGrowths(own);
   const stored = await readViews(own);
   const names = await warehouse.rows.tableNames();
-  const catalogue = await readCatalogue(own);
-  const shapes = [...catalogue.shapes.filter(({ resource }) => resource !== after.resource), after];
+  const others = (await readShapes(own)).filter(({ resource }) => resource !== after.resource);
+  const shapes = [...others, after];
   const { model, comments } = createModel(context, shapes, await resourcesCopyingFiles(own, whole.resources));
   const planned = planViews(model, { ...existingViews(whole, stored, names, shapes), held, mayNarrow });
   // Another session may have dropped a view, with a table or by itself.
@@ -74,7 +74,7 @@ export async function viewGrowth(
     statements: [
       ...planned.flatMap(({ name, former }) => (former === undefined ? [] : renameView(own, former, name))),
       ...rememberViews(own, [...changed].map(toCatalogRow), timestampText(clock.now())),
-      ...changedComments(own, comments, catalogue.comments),
+      ...changedComments(own, comments, await readComments(own)),
     ],
     claim: claimGrowth(own, growths),
     growths,
@@ -135,7 +135,7 @@ function changedComments(
   stored: ReadonlyMap<string, string | null>,
 ): CompiledQuery[] {
   const changed = comments.flatMap(({ table, column, comment }) => {
-    const before = column === null ? undefined : stored.get(commentKey(table, column));
+    const before = column === null ? undefined : stored.get(columnKey(table, column));
     return column === null || before === undefined || before === comment ? [] : [{ table, column, text: comment }];
   });
   return saveComments(own, changed);

@@ -25,7 +25,7 @@ export const NO_PRIVACY_KEY: PrivacyKey = { source: '', key: undefined };
 const NOTHING: Forgotten = { count: 0, has: () => false };
 
 /** The fingerprint of an erased record: HMAC-SHA256 of source, resource and id, in hex digits. */
-export function forgottenFingerprint(key: string, source: string, resource: string, id: string): string {
+function forgottenFingerprint(key: string, source: string, resource: string, id: string): string {
   return hmac(key, ['content-sync forgotten', source, resource, id]);
 }
 
