@@ -1,16 +1,10 @@
-// All commands of the CLI, their help texts, and `runCli`, which runs one command line.
 import { Command, CommanderError } from 'commander';
 import { withEnvFile } from '../config/env-file.ts';
 import { toTypableCommands } from '../observe/started-as.ts';
 import { systemClock } from '../observe/system-clock.ts';
-import {
-  type CliContext,
-  EXIT_CODES,
-  type ExitCode,
-  exitCodeOfError,
-  FIRST_STEPS,
-  printError,
-} from './command/context.ts';
+import { type CliContext, EXIT_CODES, type ExitCode, exitCodeOfError, FIRST_STEPS, printError } from './command/context.ts';
+
+// All commands of the CLI, their help texts, and `runCli`, which runs one command line.
 
 /** A command in the help; its file is loaded only when it is called. */
 interface CommandEntry {
@@ -74,7 +68,7 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     load: async () => (await import('./files.ts')).filesCommand,
   },
   warehouse: {
-    about: 'Manage the tables as a whole: backup, restore, rebuild, grants',
+    about: 'Manage the tables as a whole: backup, rebuild, grants',
     load: () => createGroup('warehouse'),
   },
   forget: {
@@ -150,15 +144,10 @@ const COMMANDS: Readonly<Record<string, CommandEntry>> = {
     load: async () => (await import('./alerts.ts')).alertsCommand,
   },
   backup: {
-    about: 'Write warehouse and inbox into one file while `serve` runs',
+    about: 'Copy a SQLite warehouse into one file while `serve` runs',
     secretsOptional: true,
     in: 'warehouse',
-    load: async () => (await import('./backup.ts')).backupCommand,
-  },
-  restore: {
-    about: 'Replace the warehouse by that of a backup; the inbox stays',
-    in: 'warehouse',
-    load: async () => (await import('./backup.ts')).restoreCommand,
+    load: async () => (await import('./warehouse.ts')).backupCommand,
   },
   sandbox: {
     about: 'Run a content service on this machine to experiment with',

@@ -71,7 +71,7 @@ async function eraseRows({ clock, signal, stderr }: CliContext, app: App, resour
 }
 
 /** How deliveries name records. */
-export function eventRules(source: SourceSettings) {
+function eventRules(source: SourceSettings) {
   return { webhooks: source.profile.webhooks, resources: syncedResources(source) };
 }
 

@@ -290,12 +290,6 @@ export const ERROR_EXPLANATIONS: Readonly<Record<string, readonly ErrorExplanati
       fix: 'Name another role, or have an administrator run the statement of the hint.',
     },
     {
-      codes: 'backup_invalid warehouse_in_use',
-      cause:
-        'A backup cannot be restored: it is incomplete, missing, newer, or of another source, or the files are open.',
-      fix: 'Name another file, or stop `serve` and close what reads the files. Nothing was changed.',
-    },
-    {
       codes: 'backup_refused',
       cause: 'A backup cannot be written: the warehouse is damaged, the target is not writable, or it is a server.',
       fix: 'Follow the hint. On Postgres use `pg_dump`.',

@@ -1,7 +1,7 @@
 // `content-sync forget`: erases records and all their traces, and keeps only hashes that block them later.
 import { createInterface } from 'node:readline/promises';
 import type { Command } from 'commander';
-import { databaseAt, openWarehouseToRead } from '../database/databases.ts';
+import { openWarehouseToRead } from '../database/databases.ts';
 import { readTables } from '../database/state/catalog.ts';
 import { readForgotten, requestErasure } from '../database/state/forgotten.ts';
 import { inParts } from '../database/state/in-parts.ts';
@@ -77,8 +77,6 @@ async function forget(
     const found = [...counts.keys()];
     const at = timestampText(context.clock.now());
     const { version } = context;
-    // Files of a killed restore hold records too.
-    const leftovers = databaseAt(source.warehouse).restoreLeftovers();
     let erasure: Erasure | null = null;
     if (options.dryRun !== true) {
       if (!(await isConfirmed(context, options, resource, found))) return EXIT_CODES.usage;
@@ -91,14 +89,14 @@ async function forget(
     const report: ForgetReport = {
       source: source.name,
       resource,
-      outcome: outcomeOf(erasure, leftovers),
+      outcome: outcomeOf(erasure),
       at: `${at.slice(0, 19).replace(' ', 'T')}Z`,
       version,
       records: erasure?.requests.length ?? found.length,
       unknown,
       erased: sumCounts([...counts.values()]),
       fingerprints: (erasure?.requests ?? []).map(({ fingerprint }) => fingerprint),
-      todo: remainingWork(erasure, { found: found.length, unknown, leftovers, waiting }),
+      todo: remainingWork(erasure, { found: found.length, unknown, waiting }),
       yours: BEYOND_REACH,
     };
     printReport(context, report, formatReport(report));
@@ -184,9 +182,9 @@ const BEYOND_REACH = [
   'references to the id in other records, which stay as the service sends them; the service itself, if it is to forget the record too',
 ];
 
-function outcomeOf(erasure: Erasure | null, leftovers: readonly string[]): ForgetReport['outcome'] {
+function outcomeOf(erasure: Erasure | null): ForgetReport['outcome'] {
   if (erasure === null) return 'dry run';
-  return erasure.remains === null && leftovers.length === 0 ? 'erased' : 'unfinished';
+  return erasure.remains === null ? 'erased' : 'unfinished';
 }
 
 function sumCounts(counts: readonly TraceCounts[]): TraceCounts {
@@ -196,10 +194,7 @@ function sumCounts(counts: readonly TraceCounts[]): TraceCounts {
 }
 
 /** What the user has to know or do; `erasure` is null for a dry run, which found `found` records. */
-function remainingWork(
-  erasure: Erasure | null,
-  more: { found: number; unknown: number; leftovers: readonly string[]; waiting: number },
-): string[] {
+function remainingWork(erasure: Erasure | null, more: { found: number; unknown: number; waiting: number }): string[] {
   const todo: string[] = [];
   if (erasure === null && more.found === 0) todo.push('no record matches');
   if (erasure?.requests.length === 0) todo.push('nothing was to be erased');
@@ -207,11 +202,6 @@ function remainingWork(
     todo.push(`${countOf(more.unknown, 'id is', 'ids are')} not in the copy, and not blocked: check the spelling`);
   }
   if (erasure !== null && erasure.remains !== null) todo.push(REMEDIES[erasure.remains]);
-  for (const file of more.leftovers) {
-    todo.push(
-      `${file} is left of a restore that was killed, with the records in it: run the restore again, or delete the file`,
-    );
-  }
   const waiting = erasure?.waiting ?? more.waiting;
   if (waiting > 0) {
     todo.push(

@@ -1,14 +1,61 @@
-// The commands `warehouse grants` and `warehouse rebuild`.
+// The commands `warehouse backup`, `warehouse grants` and `warehouse rebuild`.
+import path from 'node:path';
 import type { Command } from 'commander';
 import type { Readers, ReadersRequest } from '../database/database.ts';
-import { changeReaders, openWarehouseToRead } from '../database/databases.ts';
-import { SyncError } from '../model/errors.ts';
+import { changeReaders, databaseAt, openWarehouseToRead } from '../database/databases.ts';
+import { resourcesWithOpenErasures } from '../database/state/forgotten.ts';
+import { ConfigError, SyncError } from '../model/errors.ts';
 import { visibleText } from '../model/visible-text.ts';
-import { countOf, countText } from '../observe/figures.ts';
+import { countOf, countText, formatBytes } from '../observe/figures.ts';
 import type { App } from '../server/app.ts';
 import type { ResourceRebuilt } from '../sync/rebuild-resource.ts';
 import { type CliContext, print, printReport } from './command/context.ts';
-import { forEachSource, sourceCommand, type SourceOptions, withApp } from './command/sources.ts';
+import {
+  forEachSource,
+  readSettings,
+  sourceCommand,
+  type SourceOptions,
+  whileOpen,
+  withApp,
+} from './command/sources.ts';
+
+/** `content-sync backup FILE`: writes a consistent copy of the warehouse into one file, also while `serve` runs. */
+export function backupCommand(context: CliContext): Command {
+  return sourceCommand('backup')
+    .argument('<file>', 'File of the backup; {source} stands for the name of the source')
+    .action(async (file: string, options: SourceOptions) => {
+      if (Object.keys(readSettings(context, options).sources).length > 1 && !file.includes('{source}')) {
+        throw new ConfigError('usage', 'a backup is of one source, and the config has several', {
+          hint: 'choose one with --source, or name a file for each: {source}.backup',
+        });
+      }
+      await forEachSource(context, options, [], async ({ source: { name, warehouse } }) => {
+        const to = path.resolve(context.cwd, file.replaceAll('{source}', name));
+        const taken_at = new Date(context.clock.now()).toISOString();
+        const bytes = await databaseAt(warehouse).backUp(to, context.signal);
+        const still_to_erase = await resourcesToErase(context, warehouse);
+        const lines = [
+          `${name}: ${to} contains the warehouse as of ${taken_at} (${formatBytes(bytes)})`,
+          ...still_to_erase.map(
+            (resource) =>
+              `  → run content-sync forget ${resource}, then back up again: records that are to be erased may still be in the file`,
+          ),
+        ];
+        printReport(context, { source: name, file: to, taken_at, bytes, still_to_erase }, lines.join('\n'));
+      });
+    });
+}
+
+/** Resources with records that are not completely erased yet. */
+async function resourcesToErase({ clock }: CliContext, warehouse: string): Promise<string[]> {
+  try {
+    return await whileOpen(await openWarehouseToRead(warehouse, clock), ({ own }) => resourcesWithOpenErasures(own));
+  } catch (error) {
+    // A warehouse of a version that could not erase records; the next writer upgrades it.
+    if (error instanceof ConfigError) return [];
+    throw error;
+  }
+}
 
 /** `content-sync grants`: lets a Postgres role read the copied tables and views, but no internal tables. */
 export function grantsCommand(context: CliContext): Command {

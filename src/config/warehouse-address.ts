@@ -83,7 +83,7 @@ export const warehouseSchema = z
   });
 
 /** Returns the fault of an address as `expected …` without its value; null if it is valid. */
-export function addressFault(address: string): string | null {
+function addressFault(address: string): string | null {
   const kind = settingKind(address);
   if (kind === undefined) return `expected sqlite:<path>, where {source} may stand in the path, or ${EXPECTED}`;
   if (kind === 'sqlite') return null;

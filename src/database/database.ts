@@ -3,7 +3,7 @@ import type { Kysely } from 'kysely';
 import type { Clock } from '../model/clock.ts';
 import type { Coordination } from './coordination.ts';
 import type { Inbox, InboxViewer } from './inbox.ts';
-import type { ForgottenRow, OwnTables } from './own-tables.ts';
+import type { OwnTables } from './own-tables.ts';
 import type { WarehouseReader } from './reading.ts';
 import type { SnapshotReader } from './snapshot-reader.ts';
 import type { Warehouse } from './warehouse.ts';
@@ -35,12 +35,8 @@ export interface Database {
   openExistingInbox(clock: Clock): Promise<InboxViewer | null>;
   /** Grants a role the right to read the copied tables and views, or revokes it. */
   changeReaders(clock: Clock, request: ReadersRequest): Promise<Readers>;
-  /** Writes warehouse and inbox as of one time into one file. Throws `backup_refused` with another way on a server. */
-  backUp(request: BackupRequest): Promise<BackupReport>;
-  /** Replaces the warehouse by that of a backup, and an unreadable inbox. Throws as `backUp` does, and `warehouse_in_use`. */
-  restore(request: RestoreRequest): Promise<RestoreReport>;
-  /** Paths of files with rows that a killed restore has left. */
-  restoreLeftovers(): string[];
+  /** Writes the warehouse as of now into a file; returns its bytes. Throws `backup_refused` with another way on a server. */
+  backUp(to: string, signal: AbortSignal): Promise<number>;
   /** Throws if the warehouse is gone. `own` is called if the database itself has to be queried. */
   storedSizes(own: () => Kysely<OwnTables>): Promise<StoredSizes>;
 }
@@ -107,50 +103,4 @@ export interface Readers {
   readable: string[];
   /** Relations of other roles, whose rights we may not change. */
   others: string[];
-}
-
-export interface BackupRequest {
-  /** Path of the file; an existing backup is replaced at the end. */
-  to: string;
-  source: string;
-  /** The version of content-sync. */
-  version: string;
-  clock: Clock;
-  signal: AbortSignal;
-}
-
-export interface BackupReport {
-  /** The time of the backup's data in epoch milliseconds. */
-  takenAt: number;
-  bytes: number;
-  hasInbox: boolean;
-}
-
-export interface RestoreRequest {
-  /** Path of a backup. */
-  from: string;
-  source: string;
-  clock: Clock;
-  signal: AbortSignal;
-  /**
-   * Called before the files are replaced if the current warehouse has erased records: copies that knowledge, and returns
-   * how many of the records are in the restored warehouse, to be erased again. If it throws, nothing is restored.
-   */
-  carryForgotten(restored: RestoredParts, forgotten: readonly ForgottenRow[]): Promise<number>;
-}
-
-/** The restored databases, open and migrated. */
-export interface RestoredParts {
-  warehouse: Warehouse;
-  /** Null if there is none. */
-  inbox: Inbox | null;
-}
-
-export interface RestoreReport {
-  /** The time of the backup's data in epoch milliseconds. */
-  takenAt: number;
-  /** Deliveries that were processed after the backup, and wait again. Null if they could not be read. */
-  deliveries: number | null;
-  /** Records in the backup that were erased after it. Null if the replaced warehouse could not be read. */
-  forgotten: number | null;
 }

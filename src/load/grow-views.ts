@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { type CompiledQuery, type Kysely, sql } from 'kysely';
 import type { Relations } from '../config/profile/profile.ts';
 import type { OwnTables } from '../database/own-tables.ts';
-import { claimGrowth, commentKey, commentsOf, type MadeView, readCatalogue, readGrowths, readShapes, readViews, rememberViews, renameView, saveComments, type StoredView } from '../database/state/catalog.ts';
+import { claimGrowth, columnKey, commentsOf, type MadeView, readComments, readGrowths, readShapes, readViews, rememberViews, renameView, saveComments, type StoredView } from '../database/state/catalog.ts';
 import { resourcesCopyingFiles } from '../database/state/files.ts';
 import { inParts } from '../database/state/in-parts.ts';
 import type { ViewChange } from '../database/view-dialect.ts';
@@ -46,8 +46,8 @@ export async function viewGrowth(
   const growths = await readGrowths(own);
   const stored = await readViews(own);
   const names = await warehouse.rows.tableNames();
-  const catalogue = await readCatalogue(own);
-  const shapes = [...catalogue.shapes.filter(({ resource }) => resource !== after.resource), after];
+  const others = (await readShapes(own)).filter(({ resource }) => resource !== after.resource);
+  const shapes = [...others, after];
   const { model, comments } = createModel(context, shapes, await resourcesCopyingFiles(own, whole.resources));
   const planned = planViews(model, { ...existingViews(whole, stored, names, shapes), held, mayNarrow });
   // Another session may have dropped a view, with a table or by itself.
@@ -62,7 +62,7 @@ export async function viewGrowth(
     statements: [
       ...planned.flatMap(({ name, former }) => (former === undefined ? [] : renameView(own, former, name))),
       ...rememberViews(own, [...changed].map(toCatalogRow), timestampText(clock.now())),
-      ...changedComments(own, comments, catalogue.comments),
+      ...changedComments(own, comments, await readComments(own)),
     ],
     claim: claimGrowth(own, growths),
     growths,
@@ -123,7 +123,7 @@ function changedComments(
   stored: ReadonlyMap<string, string | null>,
 ): CompiledQuery[] {
   const changed = comments.flatMap(({ table, column, comment }) => {
-    const before = column === null ? undefined : stored.get(commentKey(table, column));
+    const before = column === null ? undefined : stored.get(columnKey(table, column));
     return column === null || before === undefined || before === comment ? [] : [{ table, column, text: comment }];
   });
   return saveComments(own, changed);

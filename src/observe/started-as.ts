@@ -1,6 +1,6 @@
 // Rewrites the commands in hints to the form in which the user started content-sync: with `npm run` in a clone.
 const COMMAND =
-  /(?<![\w/-])content-sync (?=(?:init|check|probe|backfill|sync|serve|worker|control|warehouse|health|pause|resume|retry|status|runs|verify|files|grants|rebuild|forget|deletes|deliveries|alerts|backup|restore|copy|export|demo|sandbox|config|explain)\b)/g;
+  /(?<![\w/-])content-sync (?=(?:init|check|probe|backfill|sync|serve|worker|control|warehouse|health|pause|resume|retry|status|runs|verify|files|grants|rebuild|forget|deletes|deliveries|alerts|backup|export|demo|sandbox|config|explain)\b)/g;
 
 /** Rewrites commands so that the user can type them: in a clone, npm runs content-sync by a script of package.json. */
 export function toTypableCommands(text: string): string {

@@ -1,6 +1,6 @@
 // Warns of columns that get no values any more, that became text, or whose values a view hides.
 import type { SchemaChangeRow, TimestampText } from '../database/own-tables.ts';
-import { commentKey } from '../database/state/catalog.ts';
+import { columnKey } from '../database/state/catalog.ts';
 import { countFilled, readValueChanges, saveValueChanges } from '../database/state/stored-rows.ts';
 import type { PageFacts } from '../load/page-loader.ts';
 import type { Column, TableRows, TableShape, ValueChange } from '../model/table.ts';
@@ -59,7 +59,7 @@ export async function findLostColumns(context: ResourceContext, values: ColumnVa
   const { warehouse, owned, profile } = context;
   if (values.records === 0) return [];
   const known = await readValueChanges(warehouse.own, owned.resource);
-  const lastChange = ({ table, column }: TableColumn) => known.get(commentKey(table.name, column.name));
+  const lastChange = ({ table, column }: TableColumn) => known.get(columnKey(table.name, column.name));
   const columns = (owned.shape?.tables ?? []).flatMap((table) =>
     table.columns.map((column): TableColumn => ({ table, column, name: `${table.name}.${column.name}` })),
   );

@@ -1,6 +1,5 @@
-import { rmSync, writeFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { eitherDatabase, SQLITE, type TestDatabase } from '../support/databases.ts';
+import { eitherDatabase, type TestDatabase } from '../support/databases.ts';
 import { findInFolder, findInPostgres } from '../support/find-bytes.ts';
 import { ownStage, type OwnStage } from '../support/own-stage.ts';
 
@@ -99,17 +98,5 @@ describe.for(eitherDatabase(import.meta.filename))('content-sync forget on $name
         ? await findInPostgres(stage.address, ['handle-2'])
         : findInFolder(stage.folder, ['handle-2']);
     expect(found).toEqual([]);
-  });
-});
-
-describe('content-sync forget beside what a killed restore has left', () => {
-  it.each(['.db.restored', '-inbox.db.restored'])('names it: %s', async (end) => {
-    const stage = await open(SQLITE);
-    const file = `${stage.address.slice('sqlite:'.length).replace(/\.db$/, '')}${end}`;
-    writeFileSync(file, 'rows');
-    const left = await stage.command('forget', 'content', '2', '--yes');
-    expect([left.code, left.stdout]).toEqual([3, expect.stringContaining(`→ ${file} is left of a restore`)]);
-    rmSync(file);
-    expect((await stage.command('forget', 'content', '3', '--yes')).code).toBe(0);
   });
 });

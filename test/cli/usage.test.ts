@@ -55,7 +55,7 @@ describe('the command line', () => {
     const listed =
       'init check backfill sync serve worker control status runs verify files warehouse forget deletes deliveries export config explain demo';
     expect(names.join(' ')).toBe(listed);
-    const grouped = 'probe health pause resume retry grants rebuild alerts backup restore sandbox';
+    const grouped = 'probe health pause resume retry grants rebuild alerts backup sandbox';
     names.push(...grouped.split(' '));
     for (const ended of await Promise.all(names.map((name) => call(name, '--help')))) {
       expect(ended).toMatchObject({ code: 0, stderr: '' });

@@ -29,31 +29,20 @@ export function declareDatabase(address: WarehouseAddress<'postgres'>): Declared
     openInbox: async (clock, options) => (await opening()).openInbox(address, clock, options),
     openExistingInbox: async (clock) => (await opening()).openExistingInbox(address, clock),
     changeReaders: async (clock, request) => (await opening()).changeReaders(address, clock, request),
-    backUp: ({ to }) => Promise.reject(unsupported(shown, dumpCommand(address, to))),
-    restore: ({ from }) => Promise.reject(unsupported(shown, restoreCommand(address, from), ERASED_AFTER)),
-    restoreLeftovers: () => [],
+    backUp: (to) =>
+      Promise.reject(
+        new ConfigError('backup_refused', `${shown}: Postgres has a tool of its own for this`, {
+          hint: `run, with the password in PGPASSWORD or ~/.pgpass: ${dumpCommand(address, to)}`,
+        }),
+      ),
     storedSizes: async (own) => (await opening()).schemaSize(address, own()),
   };
-}
-
-const ERASED_AFTER =
-  '; records that were erased after the dump are back once it is restored: erase them again (content-sync forget) before content-sync is started';
-
-function unsupported(shown: string, command: string, then = ''): ConfigError {
-  return new ConfigError('backup_refused', `${shown}: Postgres has tools of its own for this${then}`, {
-    hint: `run, with the password in PGPASSWORD or ~/.pgpass: ${command}`,
-  });
 }
 
 /** The schema holds all data of a source, its inbox included. */
 function dumpCommand(address: PostgresAddress, to: string): string {
   const schema = quoted(`"${address.schema}"`);
   return `pg_dump --format=custom --schema=${schema} --file=${quoted(to)} ${quoted(databaseUrl(address))}`;
-}
-
-/** In one transaction: a restore that fails changes nothing. */
-function restoreCommand(address: PostgresAddress, from: string): string {
-  return `pg_restore --clean --if-exists --single-transaction --dbname=${quoted(databaseUrl(address))} ${quoted(from)}`;
 }
 
 /** Without the parameters, some of which are ours. */

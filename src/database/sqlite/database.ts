@@ -9,7 +9,7 @@ import { inboxQueries, type InboxTables } from '../inbox.ts';
 import { INBOX_MIGRATIONS, type Migrations, refuseOtherVersion, WAREHOUSE_MIGRATIONS } from '../migrate.ts';
 import type { OwnTables } from '../own-tables.ts';
 import type { WarehouseReader } from '../reading.ts';
-import { backUp, restore, RESTORED } from './backup.ts';
+import { backUp } from './backup.ts';
 import { openReadOnly, type ReadOnlyFile } from './connection/read-only-file.ts';
 import { openInbox } from './inbox/open-inbox.ts';
 import { snapshotReader } from './snapshot-reader.ts';
@@ -44,9 +44,7 @@ export function declareDatabase({ file }: WarehouseAddress<'sqlite'>): Database 
           hint: 'who may read the file may read all of it: use the rights of files, or a Postgres warehouse',
         }),
       ),
-    backUp: (request) => backUp({ warehouse: file, inbox }, request),
-    restore: (request) => restore({ warehouse: file, inbox }, request, openWarehouse),
-    restoreLeftovers: () => [file, inbox].map((each) => each + RESTORED).filter((each) => existsSync(each)),
+    backUp: (to, signal) => backUp(file, to, signal),
     storedSizes: () => fileSizes(file),
   };
 }

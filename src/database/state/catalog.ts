@@ -1,5 +1,5 @@
 // The catalog of copied tables, columns and managed views, with their comments and the log of changes.
-import { type CompiledQuery, type Kysely, sql } from 'kysely';
+import type { CompiledQuery, Kysely } from 'kysely';
 import { z } from 'zod';
 import { fieldPathText } from '../../model/body-path.ts';
 import { ConfigError } from '../../model/errors.ts';
@@ -30,12 +30,9 @@ export async function readTables(warehouse: Warehouse, resource: string): Promis
 
 /** Returns the tables and columns of all resources, sorted by name. Throws as `readTables` does. */
 export async function readShapes(own: Kysely<OwnTables>): Promise<ResourceShape[]> {
-  return toShapes(await columnRows(own).execute());
-}
-
-function toShapes(rows: readonly ColumnRow[]): ResourceShape[] {
-  const byResource = Map.groupBy(rows, ({ resource }) => resource);
-  return [...byResource].map(([resource, own]) => toShape(resource, own)).toSorted(byName);
+  const byResource = Map.groupBy(await columnRows(own).execute(), ({ resource }) => resource);
+  const shapes = [...byResource].map(([resource, rows]) => toShape(resource, rows));
+  return shapes.toSorted((a, b) => (a.resource < b.resource ? -1 : 1));
 }
 
 /** Returns the resources that have tables but are not in `copied`, sorted by name. */
@@ -44,21 +41,10 @@ export async function resourcesNotCopied(own: Kysely<OwnTables>, copied: readonl
   return rows.map(({ resource }) => resource).filter((resource) => !copied.includes(resource));
 }
 
-/** All stored tables and columns; comments of columns by `commentKey`. */
-export interface Catalogue {
-  shapes: readonly ResourceShape[];
-  comments: ReadonlyMap<string, string | null>;
-}
-
-/** Reads all tables, columns and comments. Throws as `readTables` does. */
-export async function readCatalogue(own: Kysely<OwnTables>): Promise<Catalogue> {
-  const rows = await columnRows(own).execute();
-  const comments = rows.map((row) => [commentKey(row.table_name, row.column_name), row.comment] as const);
-  return { shapes: toShapes(rows), comments: new Map(comments) };
-}
-
-function byName(a: ResourceShape, b: ResourceShape): number {
-  return a.resource < b.resource ? -1 : 1;
+/** Returns the stored comments of all columns, by `columnKey`. */
+export async function readComments(own: Kysely<OwnTables>): Promise<Map<string, string | null>> {
+  const rows = await own.selectFrom('_sync_columns').select(['table_name', 'column_name', 'comment']).execute();
+  return new Map(rows.map(({ table_name, column_name, comment }) => [columnKey(table_name, column_name), comment]));
 }
 
 function columnRows(own: Kysely<OwnTables>) {
@@ -84,13 +70,17 @@ export function rememberShape(
 ): CompiledQuery[] {
   const { resource, tables } = after;
   const comments = new Map(
-    commentsOf(after, descriptions).map(({ table, column, comment }) => [commentKey(table, column ?? ''), comment]),
+    commentsOf(after, descriptions).map(({ table, column, comment }) => [columnKey(table, column ?? ''), comment]),
   );
   const existing = new Set(before?.tables.map((table) => table.name));
-  const keys = tables.filter(({ name }) => !existing.has(name)).flatMap(keyRows);
-  const columns = changes.map((change) => columnRow(after, change));
-  const rows = distinct([...keys, ...columns]).map((row): ColumnRow => {
-    const comment = comments.get(commentKey(row.table_name, row.column_name)) ?? null;
+  const changed = new Set(changes.map(({ table, column }) => columnKey(table, column.name)));
+  const added = tables.flatMap((table) =>
+    columnsOfTable(table).filter(({ role, column_name }) =>
+      role === 'key' ? !existing.has(table.name) : changed.has(columnKey(table.name, column_name)),
+    ),
+  );
+  const rows = added.map((row): ColumnRow => {
+    const comment = comments.get(columnKey(row.table_name, row.column_name)) ?? null;
     return { ...row, resource, first_seen: at, comment };
   });
   const logged = changes
@@ -148,43 +138,23 @@ function catalogDamaged(row: ColumnRow, cause?: unknown): ConfigError {
 /** A row of the catalog without the columns that all new rows have alike. */
 type NewColumn = Omit<ColumnRow, 'resource' | 'first_seen' | 'comment'>;
 
-function keyRows(table: TableShape): NewColumn[] {
-  return table.key.map((name, position) => ({
-    table_name: table.name,
-    column_name: name,
-    table_path: JSON.stringify(table.path),
-    position,
-    role: 'key',
-    source_path: '[]',
-    type: position === 0 ? 'text' : 'integer',
-  }));
+function columnsOfTable({ name, path, key, columns }: TableShape): NewColumn[] {
+  const table = { table_name: name, table_path: JSON.stringify(path) };
+  return [
+    ...key.map((column_name, position): NewColumn => {
+      const type = position === 0 ? 'text' : 'integer';
+      return { ...table, column_name, position, role: 'key', source_path: '[]', type };
+    }),
+    ...columns.map((column, position): NewColumn => {
+      const source_path = JSON.stringify(column.path);
+      return { ...table, column_name: column.name, position, role: 'source', source_path, type: column.type };
+    }),
+  ];
 }
 
-function columnRow({ tables }: ResourceShape, { table: name, column }: ShapeChange): NewColumn {
-  const table = tables.find((candidate) => candidate.name === name);
-  return {
-    table_name: name,
-    column_name: column.name,
-    table_path: JSON.stringify(table?.path ?? []),
-    position: table?.columns.findIndex((candidate) => candidate.name === column.name) ?? -1,
-    role: 'source',
-    source_path: JSON.stringify(column.path),
-    type: column.type,
-  };
-}
-
-export function commentKey(table: string, column: string): string {
+/** Identifies a column of a resource in a map or a set. */
+export function columnKey(table: string, column: string): string {
   return JSON.stringify([table, column]);
-}
-
-/** A statement must not write a row twice: keeps the first row of each column, with the type of the last. */
-function distinct(rows: readonly NewColumn[]): NewColumn[] {
-  const byName = new Map<string, NewColumn>();
-  for (const row of rows) {
-    const name = commentKey(row.table_name, row.column_name);
-    byName.set(name, { ...(byName.get(name) ?? row), type: row.type });
-  }
-  return [...byName.values()];
 }
 
 /** Returns the statements that change the comments of columns in the catalogue. */
@@ -192,17 +162,9 @@ export function saveComments(
   own: Kysely<OwnTables>,
   descriptions: readonly { table: string; column: string; text: string }[],
 ): CompiledQuery[] {
-  return inParts(descriptions).map((part) => {
-    const rows = part.map(({ table, column, text }) => sql`(${table}, ${column}, ${text})`);
-    // Both databases give the columns of VALUES these names.
-    const values = sql<Record<'column1' | 'column2' | 'column3', string>>`(VALUES ${sql.join(rows)})`;
-    return own
-      .updateTable('_sync_columns')
-      .from(values.as('changed'))
-      .set((is) => ({ comment: is.ref('changed.column3') }))
-      .whereRef('_sync_columns.table_name', '=', 'changed.column1')
-      .whereRef('_sync_columns.column_name', '=', 'changed.column2')
-      .compile();
+  return descriptions.map(({ table, column, text }) => {
+    const columns = own.updateTable('_sync_columns').set({ comment: text });
+    return columns.where('table_name', '=', table).where('column_name', '=', column).compile();
   });
 }
 
@@ -216,10 +178,10 @@ export function replaceShape(
   runId: string,
 ): CompiledQuery[] {
   const types = new Map(
-    before.tables.flatMap(({ name, columns }) => columns.map((column) => [commentKey(name, column.name), column.type])),
+    before.tables.flatMap(({ name, columns }) => columns.map((column) => [columnKey(name, column.name), column.type])),
   );
   const all = after.tables.flatMap(({ name: table, columns }) =>
-    columns.map((column): ShapeChange => ({ table, column, from: types.get(commentKey(table, column.name)) ?? null })),
+    columns.map((column): ShapeChange => ({ table, column, from: types.get(columnKey(table, column.name)) ?? null })),
   );
   return [
     own.deleteFrom('_sync_columns').where('resource', '=', after.resource).compile(),

@@ -25,7 +25,7 @@ export const NO_PRIVACY_KEY: PrivacyKey = { source: '', key: undefined };
 const NOTHING: Forgotten = { count: 0, has: () => false };
 
 /** The fingerprint of an erased record: HMAC-SHA256 of source, resource and id, in hex digits. */
-export function forgottenFingerprint(key: string, source: string, resource: string, id: string): string {
+function forgottenFingerprint(key: string, source: string, resource: string, id: string): string {
   return hmac(key, ['content-sync forgotten', source, resource, id]);
 }
 
@@ -99,11 +99,6 @@ export function requestErasure(
     ...open,
   }));
   return upsertRows(own, '_sync_forgotten', rows, ['resource', 'fingerprint']);
-}
-
-/** Copies the rows of records that were erased in another warehouse of the same source. */
-export function rememberForgotten(own: Kysely<OwnTables>, rows: readonly ForgottenRow[]): CompiledQuery[] {
-  return upsertRows(own, '_sync_forgotten', rows, ['resource', 'fingerprint'], []);
 }
 
 /** Records that are not erased completely; with `erased_at`, only deliveries, log and free pages remain. */

@@ -166,13 +166,6 @@ function mayBeAlive(held: LeaseRow, host: string, now: number): boolean {
   return held.host !== host || isOtherRunning(held.pid);
 }
 
-/** Throws `lease_held` if a process that may be alive owns a resource of a warehouse whose processes are all of one machine. */
-export async function refuseWhileOwned(own: Warehouse['own'], now: number): Promise<void> {
-  const leases = await own.selectFrom('_sync_leases').selectAll().execute();
-  const held = leases.find((lease) => mayBeAlive(lease, processNamespace(false), now));
-  if (held !== undefined) throw leaseHeld(held);
-}
-
 function leaseHeld(held: LeaseRow): SyncError {
   return new SyncError(
     'lease_held',

@@ -5,7 +5,7 @@ import type { HistoryPolicy } from '../../model/vocabulary.ts';
 import type { OwnTables, RejectRow, SchemaChangeRow, TimestampText } from '../own-tables.ts';
 import type { TableAccess } from '../reading.ts';
 import type { LeaseProof, StoredRow, Warehouse } from '../warehouse.ts';
-import { commentKey } from './catalog.ts';
+import { columnKey } from './catalog.ts';
 import { inParts, upsertRows } from './in-parts.ts';
 
 /** Live rows to be marked as deleted. */
@@ -171,7 +171,7 @@ export async function countFilled(
   return { records: rows[0]?.['records'] ?? 0, filled: new Map(filled) };
 }
 
-/** The last change of the columns that lost their values, by `commentKey`. */
+/** The last change of the columns that lost their values, by `columnKey`. */
 export async function readValueChanges(own: Kysely<OwnTables>, resource: string): Promise<Map<string, ValueChange>> {
   const rows = await own
     .selectFrom('_sync_schema_changes')
@@ -182,7 +182,7 @@ export async function readValueChanges(own: Kysely<OwnTables>, resource: string)
     .execute();
   const known = new Map<string, ValueChange>();
   for (const { table_name, column_name, kind } of rows) {
-    if (kind !== null) known.set(commentKey(table_name, column_name), kind);
+    if (kind !== null) known.set(columnKey(table_name, column_name), kind);
   }
   return known;
 }

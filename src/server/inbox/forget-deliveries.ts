@@ -58,18 +58,6 @@ async function* pagesOf(inbox: Inbox): AsyncIterable<readonly DeliveryRow[]> {
   }
 }
 
-/** Yields the ids of a resource's records that deliveries are about; some more than once. */
-export async function* idsInDeliveries(inbox: Inbox, rules: EventRules, resource: string): AsyncIterable<string> {
-  for await (const rows of pagesOf(inbox)) {
-    for (const row of rows) {
-      if (row.resource === resource && row.record_id !== null) yield row.record_id;
-      for (const target of contentOf(row, rules)) {
-        if (target.resource === resource && target.key !== null) yield target.key;
-      }
-    }
-  }
-}
-
 /** Returns the ids that a delivery names, and whether it is about other records too. */
 function namedIn(row: DeliveryRow, options: ForgetDeliveriesOptions): { named: string[]; isShared: boolean } {
   const { resource, ids, rules } = options;

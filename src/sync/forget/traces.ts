@@ -89,19 +89,18 @@ interface KeyedReject {
   body: string;
 }
 
-/** Reads the rejected records with these ids; all that have an id if `ids` is null. */
+/** Reads the rejected records with these ids. */
 export async function readRejects(
   { warehouse, resource, profile }: TracedResource,
-  ids: readonly string[] | null,
+  ids: readonly string[],
 ): Promise<KeyedReject[]> {
   const all = warehouse.own.selectFrom('_sync_rejects').where('resource', '=', resource);
-  const rejects =
-    ids === null ? all : all.where((is) => is.or([is('record_id', 'is', null), is('record_id', 'in', ids)]));
+  const rejects = all.where((is) => is.or([is('record_id', 'is', null), is('record_id', 'in', ids)]));
   const rows = await rejects.select(['hash', 'reason', 'body', 'record_id']).execute();
   const wanted = new Set(ids);
   return rows.flatMap(({ record_id, ...row }) => {
     const id = record_id ?? findId(row.body, profile);
-    return id === null || (ids !== null && !wanted.has(id)) ? [] : [{ ...row, id }];
+    return id === null || !wanted.has(id) ? [] : [{ ...row, id }];
   });
 }
 
@@ -112,24 +111,6 @@ function findId(body: string, { id }: ResourceProfile): string | null {
   } catch {
     return null;
   }
-}
-
-const IDS_PER_STEP = 5_000;
-
-/** The ids of all records of which something is stored; some more than once. */
-export async function* knownIds(traced: TracedResource): AsyncIterable<string> {
-  for (const table of traceTables(traced).filter(({ what }) => what !== 'children')) {
-    const id = sql.id(table.column);
-    for (let last: string | null = ''; last !== null;) {
-      const { rows }: { rows: { id: string }[] } = await sql<{ id: string }>`SELECT DISTINCT ${id} AS "id"
-        ${fromTraces(traced, table, sql`> ${last}`)} ORDER BY ${id} LIMIT ${sql.lit(IDS_PER_STEP)}`.execute(
-        traced.warehouse.own,
-      );
-      for (const row of rows) yield row.id;
-      last = rows.at(-1)?.id ?? null;
-    }
-  }
-  for (const { id } of await readRejects(traced, null)) yield id;
 }
 
 /** Replaces what is erased within a text that stays. */

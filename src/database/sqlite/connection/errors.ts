@@ -74,7 +74,7 @@ export function databaseError(error: unknown, path: string): unknown {
     : new SyncError(row.code, message, { recovery: 'stop', hint: row.hint, cause: error });
 }
 
-export function isBusy(error: unknown): boolean {
+function isBusy(error: unknown): boolean {
   return hasErrorCode(error, /^SQLITE_BUSY/);
 }
 
