@@ -1,10 +1,16 @@
+// All commands of the CLI, their help texts, and `runCli`, which runs one command line.
 import { Command, CommanderError } from 'commander';
 import { withEnvFile } from '../config/env-file.ts';
 import { toTypableCommands } from '../observe/started-as.ts';
 import { systemClock } from '../observe/system-clock.ts';
-import { type CliContext, EXIT_CODES, type ExitCode, exitCodeOfError, FIRST_STEPS, printError } from './command/context.ts';
-
-// All commands of the CLI, their help texts, and `runCli`, which runs one command line.
+import {
+  type CliContext,
+  EXIT_CODES,
+  type ExitCode,
+  exitCodeOfError,
+  FIRST_STEPS,
+  printError,
+} from './command/context.ts';
 
 /** A command in the help; its file is loaded only when it is called. */
 interface CommandEntry {

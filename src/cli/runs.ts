@@ -1,3 +1,4 @@
+// `content-sync runs`: lists past runs, and shows one in full; reads only the warehouse.
 import { type Command, Option } from 'commander';
 import { timeSpan } from '../config/profile/basic-fields.ts';
 import { openWarehouseToRead } from '../database/databases.ts';
@@ -17,8 +18,6 @@ import {
   wholeNumber,
 } from './command/context.ts';
 import { forEachSource, sourceCommand, type SourceOptions, whileOpen } from './command/sources.ts';
-
-// `content-sync runs`: lists past runs, and shows one in full; reads only the warehouse.
 
 interface RunsOptions extends SourceOptions {
   failed?: true;

@@ -1,3 +1,5 @@
+// Widens the tables of a resource for new records (`shapeAndGrow`), changes the views with them, and rewrites stored rows
+// whose values the new types would have stored otherwise (`finishReshape`). Example: a column of numbers gets its first text.
 import { setImmediate } from 'node:timers/promises';
 import type { CompiledQuery } from 'kysely';
 import type { ResourceProfile } from '../config/profile/profile.ts';
@@ -19,9 +21,6 @@ import { planKeys } from '../views/plan-indexes.ts';
 import { coverRows, type ViewGrowth, viewGrowth } from './grow-views.ts';
 import type { LoadContext } from './load-context.ts';
 import { shapeOf } from './prepare-page.ts';
-
-// Widens the tables of a resource for new records (`shapeAndGrow`), changes the views with them, and rewrites stored rows
-// whose values the new types would have stored otherwise (`finishReshape`). Example: a column of numbers gets its first text.
 
 /**
  * Calls `shapeRecords` again if the tables must grow, with facts of the warehouse: the names that are taken, and the

@@ -1,8 +1,23 @@
+// Plans which views must be created again after the tables of a resource changed (`viewGrowth`), with the statements that
+// store their definitions. Also keeps the view `calendar` complete, so that each stored time has its day in it (`coverRows`).
 import { isDeepStrictEqual } from 'node:util';
 import { type CompiledQuery, type Kysely, sql } from 'kysely';
 import type { Relations } from '../config/profile/profile.ts';
 import type { OwnTables } from '../database/own-tables.ts';
-import { claimGrowth, columnKey, commentsOf, type MadeView, readComments, readGrowths, readShapes, readViews, rememberViews, renameView, saveComments, type StoredView } from '../database/state/catalog.ts';
+import {
+  claimGrowth,
+  columnKey,
+  commentsOf,
+  type MadeView,
+  readComments,
+  readGrowths,
+  readShapes,
+  readViews,
+  rememberViews,
+  renameView,
+  saveComments,
+  type StoredView,
+} from '../database/state/catalog.ts';
 import { resourcesCopyingFiles } from '../database/state/files.ts';
 import { inParts } from '../database/state/in-parts.ts';
 import type { ViewChange } from '../database/view-dialect.ts';
@@ -12,9 +27,6 @@ import { type CalendarDay, daysOfYears, timestampText, type Years } from '../mod
 import { asChange, type ExistingViews, planViews } from '../views/plan-views.ts';
 import type { ExistingColumn, PlannedView, Relation, ViewedResource, ViewModel } from '../views/view.ts';
 import type { CopiedProfile, LoadContext } from './load-context.ts';
-
-// Plans which views must be created again after the tables of a resource changed (`viewGrowth`), with the statements that
-// store their definitions. Also keeps the view `calendar` complete, so that each stored time has its day in it (`coverRows`).
 
 /** All views, which of them must be recreated, and the statements that store their definitions. */
 export interface ViewGrowth {

@@ -1,3 +1,4 @@
+// Finds the id of records, and how one record is fetched by it.
 import { judgeRecord } from '../checks/item.ts';
 import type { JsonObject, JsonValue } from '../model/json.ts';
 import { isExact } from '../rows/json/parse-json.ts';
@@ -9,8 +10,6 @@ import { describeResponse, isUsable, type ProbeResponse } from './probe-client.t
 import { type ProbedListing, recordKeyText } from './probed-listing.ts';
 import { joinPath } from './record-lists.ts';
 import { ID_NAMES, ITEM_PATHS, OTHER_ID } from './vocabulary.ts';
-
-// Finds the id of records, and how one record is fetched by it.
 
 /** Other names of ids than those of the vocabulary; a name of a usual one is known even from a single record. */
 const ENDS_LIKE_ID = /(?:^|[._])(?:uu|gu|u)?id$|[a-z](?:Id|ID|Uid|UUID)$|_key$/;

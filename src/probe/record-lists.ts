@@ -1,10 +1,9 @@
+// Finds the records in a response body.
 import type { JsonObject, JsonValue } from '../model/json.ts';
 import { isObject, unwrapRecord, type UnwrapRule } from '../rows/records/as-record.ts';
 import { selectRecords } from '../rows/records/select-records.ts';
 import { isUsable, type ProbeResponse } from './probe-client.ts';
 import { ASIDE, LIST_NAMES, WRAPPER } from './vocabulary.ts';
-
-// Finds the records in a response body.
 
 const ID = /^_?(?:id|uuid|uid|guid|key)$/i;
 /** A key that is no sentence or address. */

@@ -1,13 +1,12 @@
+// Reads the rate limits that an answer states: how long to wait, and how many requests are left. Services use many
+// header names and forms for it; the profile's dialect (`rate_limit`) says which. Example: `RateLimit:
+// "default";r=5;t=30` means that 5 more requests are allowed in the next 30 seconds.
 import { type InnerList, type Item, parseDictionary, parseList, Token } from 'structured-headers';
 import type { RateDialect, RateEntry } from '../../config/profile/rate-dialect.ts';
 import type { JsonValue } from '../../model/json.ts';
 import { clockOf, httpDate } from '../../model/timestamp-text.ts';
 import { fieldAt } from '../../rows/records/as-record.ts';
 import { readAnswerAge } from '../client.ts';
-
-// Reads the rate limits that an answer states: how long to wait, and how many requests are left. Services use many
-// header names and forms for it; the profile's dialect (`rate_limit`) says which. Example: `RateLimit:
-// "default";r=5;t=30` means that 5 more requests are allowed in the next 30 seconds.
 
 /** One quota as one answer states it; null for what it does not state. */
 export interface QuotaHint {
