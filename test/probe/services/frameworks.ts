@@ -92,7 +92,6 @@ const drupal: Product = {
   sizes: { article: 243, term: 6 },
   fields: ['id', 'title', 'changed'],
   key: (at) => `b7d1${String(at).padStart(4, '0')}-90c2-4f5e-8a31-0d9c4e7f6b25`,
-  stamp: (time) => time.replace(/\.\d+Z/, '+00:00'),
   base: '/jsonapi',
   index: (names, root) => {
     const links = names.map((name) => [`node--${name}`, { href: `${root}/${name}` }]);
@@ -138,12 +137,12 @@ const isEditor = ({ authorization }: Asked['headers']): boolean =>
   authorization === `Basic ${btoa('editor:abcd EFGH')}`;
 
 const postOf = (item: Item, name: string): Item =>
-  name === 'tags' ? item : { ...item, status: Number(item['id']) % 5 > 0 ? 'publish' : 'draft' };
+  name !== 'posts' ? item : { ...item, status: Number(item['id']) % 5 > 0 ? 'publish' : 'draft' };
 
 /** A wrong credential is as good as none, and drafts, a fifth of the posts, are listed only for a right one. */
 const wordPress: Product = {
   name: 'WordPress: /wp-json/wp/v2 index, page/per_page, status=any, X-WP-Total, modified_after, basic',
-  sizes: { posts: 239, tags: 5 },
+  sizes: { users: 13, posts: 239, comments: 1 },
   fields: ['id', 'slug', 'modified_gmt'],
   stamp: (time) => time.replace(/\.\d+Z/, ''),
   base: '/wp-json/wp/v2',
@@ -161,16 +160,17 @@ const wordPress: Product = {
     return isEditor(headers) ? { body: { id: 1, slug: 'editor' } } : { status: 401 };
   },
   one: postOf,
-  list: ({ query, headers }, items, name) => {
+  list: ({ query, headers, root }, items, name) => {
     const status = query.get('status') ?? 'publish';
     if (!/^(?:publish|any)$/.test(status) || (status === 'any' && !isEditor(headers))) refuse();
     const sent = items
       .map((item) => postOf(item, name))
       .filter((post) => status === 'any' || post['status'] !== 'draft');
     const all = since(sent, 'modified_gmt', query.get('modified_after')?.replace('Z', '') ?? null);
-    const { size, at, shown, pages } = cut(all, query, ['per_page', 10], ['page', 1]);
+    const { size, at, shown, pages, next } = cut(all, query, ['per_page', 10], ['page', 1]);
     if (size < 1 || size > 100 || at < 1 || at > pages) refuse();
-    return { headers: { 'x-wp-total': String(all.length), 'x-wp-totalpages': String(pages) }, body: shown };
+    const link = next !== null && { link: `<${root}/${name}?${queryWith(query, { page: at + 1 })}>; rel="next"` };
+    return { headers: { 'x-wp-total': String(all.length), 'x-wp-totalpages': String(pages), ...link }, body: shown };
   },
 };
 

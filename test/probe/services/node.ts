@@ -51,7 +51,6 @@ const feathers: Product = {
   name: 'Feathers: $limit/$skip, updatedAt[$gte], unknown parameters filter, bearer',
   sizes: { messages: 254, rooms: 7 },
   fields: ['_id', 'text', 'updatedAt'],
-  key: (at) => `k9Qz${String(at).padStart(12, '0')}`,
   credential: bearer(TOKEN),
   options: ['--path', '/messages', '/rooms'],
   list: ({ query }, items) => {
@@ -99,17 +98,22 @@ function fromDirectus({ date_updated: time = '', ...item }: Item): Item {
   return { ...item, date_created: created, date_updated: isChanged ? time : null };
 }
 
-/** What does not exist is forbidden, fields in a filter too; no total is told. */
+/** The root is a page for people. What does not exist is forbidden, fields in a filter too; no total is told. */
 const directus: Product = {
   name: 'Directus: page/limit, date_updated null, filter[_or], /server/specs/oas, bearer',
   sizes: { articles: 258, tags: 6 },
   fields: ['id', 'title', 'date_updated'],
   key: (at) => `012f${1_000 + at}-aaaa-4bbb-8ccc-0123456789ab`,
-  credential: bearer(TOKEN),
-  denied: { status: 403 },
+  credential: { secret: TOKEN, headers: {} },
   docs: ['/server/specs/oas', { openapi: '3.0.1', servers: [{ url: '/' }] }, 'limit page offset filter', '/items'],
   place: /^\/items\/(?<name>\w+)(?:\/(?<id>[^/]+))?$/,
   gone: 403,
+  others: ({ path, headers: { authorization } }) => {
+    if (path === '/') return { status: 302, headers: { location: './admin' }, body: '' };
+    if (path.startsWith('/admin')) return { body: '<!doctype html><base href="/admin/" /><title>Loading</title>' };
+    if (authorization !== `Bearer ${TOKEN}`) refuse(authorization === undefined ? 403 : 401);
+    return path === '/users/me' ? { body: { data: { id: 'u1' } } } : undefined;
+  },
   one: (item) => ({ data: fromDirectus(item) }),
   list: ({ query }, items) => {
     const pattern = /^filter(?:\[_or\]\[\d\])?\[(date_created|date_updated)\]\[_gte\]$/;
@@ -144,7 +148,6 @@ const postgrest: Product = {
   name: 'PostgREST: Range and Content-Range, limit/offset, updated_at=gte., ?id=eq.',
   sizes: { films: 428, directors: 7 },
   fields: ['id', 'title', 'updated_at'],
-  stamp: (time) => time.replace('Z', '+00:00'),
   docs: ['/', { swagger: '2.0', basePath: '/' }, 'limit offset order'],
   place: /^\/(?<name>\w+)$/,
   list: ({ query, headers: { range = '', prefer } }, items) => {

@@ -112,7 +112,6 @@ const slack: Product = {
   name: 'Slack: cursor from response_metadata.next_cursor, limit, bearer',
   sizes: { 'users.list': 283, 'usergroups.list': 4 },
   fields: ['id', 'name', 'updated'],
-  key: (at) => `U0${(at + 46_656).toString(36).toUpperCase()}`,
   stamp: seconds,
   base: '/api',
   credential: bearer('xoxb-17653672481-19874698323'),
@@ -151,6 +150,7 @@ const redmine: Product = {
   fields: ['id', 'subject', 'updated_on'],
   stamp: (time) => time.replace(/\.\d+/, ''),
   credential: header('x-redmine-api-key', '5a1b7c9d3e2f4a6b8c0d'),
+  denied: { headers: { 'www-authenticate': 'Basic realm="Redmine API"' } },
   options: ['--path', '/issues.json', '/projects.json'],
   place: /^\/(?<name>\w+?)(?:\/(?<id>\d+))?\.json$/,
   one: (item, name) => ({ [name.slice(0, -1)]: item }),
@@ -183,7 +183,6 @@ const smallLists: Product = {
   name: 'own service: small lists without pages',
   sizes: { locations: 12, departments: 4, employees: 41 },
   fields: ['id', 'name', 'updated_at'],
-  base: '/api',
   options: ['--path', '/locations', '/departments', '/employees'],
   list: (_, items) => ({ body: { data: items } }),
 };
