@@ -1,5 +1,5 @@
 // Tests whether the profile's filter (`incremental`) lists every record that changed since a time, and few others.
-import { filterName, type IncrementalProfile } from '../config/profile/incremental.ts';
+import { filterName, type IncrementalProfile, NAMED_FORMATS } from '../config/profile/incremental.ts';
 import type { ResourceProfile } from '../config/profile/profile.ts';
 import type { JsonValue } from '../model/json.ts';
 import type { Page } from '../pagination/page.ts';
@@ -163,6 +163,15 @@ function isWhole(page: ListedPage, unfiltered: ListedPage): boolean {
   return page.isWhole || page.records.length < unfiltered.records.length;
 }
 
+/** Formats of a time that are tried if the profile's own does not work. */
+const OTHER_FORMATS = [
+  ...NAMED_FORMATS,
+  'yyyy-MM-dd HH:mm:ss',
+  "yyyy-MM-dd'T'HH:mm:ss",
+  'yyyy-MM-dd',
+  'yyyyMMddHHmmss',
+] as const;
+
 /** Whether the filter of the profile lists what changed since a time. `page` is the first page without it. */
 export async function filterFinding(
   context: RequestContext,
@@ -177,21 +186,32 @@ export async function filterFinding(
     return warn(check, `${name} cannot be tried on an empty listing`);
   }
   const now = page.serverDate ?? clock.now();
-  const judge = async (): Promise<FilterVerdict> => {
-    const query = querySince(context, incremental, unfiltered);
-    const shown = (at: number): string => filterText(incremental, query(at));
-    const trial = { unfiltered, now, lookback: incremental.lookback, shown };
-    return tryFilter((at) => requestFirstPage(context, query(at)), trial);
+  const judge = async (tried: IncrementalProfile): Promise<FilterVerdict> => {
+    const query = querySince(context, tried, unfiltered);
+    const shown = (at: number): string => filterText(tried, query(at));
+    return tryFilter((at) => requestFirstPage(context, query(at)), {
+      unfiltered,
+      now,
+      lookback: tried.lookback,
+      shown,
+    });
   };
-  let verdict = await judge();
+  let verdict = await judge(incremental);
   if (verdict.is === 'fails') {
     // A record that changed meanwhile looks like a filter that fails.
     const again = await requestFirstPage(context, {});
     if (again !== 'refused') unfiltered = again;
-    verdict = await judge();
+    verdict = await judge(incremental);
   }
   if (verdict.is === 'works') return ok(check, `${name} ${verdict.detail}`);
   const finding = verdict.is === 'ignored' || profile.accept.includes('filter') ? warn : fail;
+  if (chooseTime(unfiltered.records, incremental.lookback) !== null) {
+    for (const format of OTHER_FORMATS.filter((each) => each !== incremental.format)) {
+      if ((await judge({ ...incremental, format })).is !== 'works') continue;
+      const hint = `set incremental.format to "${format}" in the profile: with that it lists what it should`;
+      return finding(check, verdict.detail, hint);
+    }
+  }
   return finding(check, verdict.detail, verdict.hint);
 }
 

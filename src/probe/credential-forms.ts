@@ -43,7 +43,7 @@ export function formsFor({ user, headers }: Credential, forced: string | undefin
     const pairs = HEADER_PAIRS.map((line) => line.split(' '));
     return [basic(user), ...pairs.map(([one = '', two = '']) => inHeaders({ [one]: user, [two]: null }))];
   }
-  return [BEARER, ...KEY_HEADERS.map(parseHeader), ...KEY_QUERIES.map(inQuery)];
+  return [BEARER, ...KEY_HEADERS.map(parseHeader)];
 }
 
 /** `Authorization Token`: the name of a header, and what stands before the key. */
@@ -64,8 +64,8 @@ export function parseForm(text: string, user: string | undefined): CredentialFor
 
 /**
  * The forms in their order, but first those that a refusal names: a header, a parameter, or the scheme of
- * `WWW-Authenticate`. Servers log addresses, so a key is sent in the query only if the refusal names the parameter, or after
- * all headers were refused.
+ * `WWW-Authenticate`. Servers log addresses, so a key is sent in the query only if the refusal names the parameter, or the
+ * user does.
  */
 export function likeliestFirst(
   forms: readonly CredentialForm[],
@@ -89,9 +89,7 @@ export function likeliestFirst(
     ...headers,
     ...words.map((word) => inHeader('Authorization', `${word} `)),
     ...queries,
-    ...forms.filter(
-      ({ scheme: { in: place, name = '' } }) => place === 'query' && new RegExp(`["'\`]${name}["'\`]`).test(text),
-    ),
+    ...KEY_QUERIES.filter((name) => new RegExp(`["'\`]${name}["'\`]`).test(text)).map(inQuery),
   ];
   return [...new Map([...named, ...forms].map((form) => [form.shown.toLowerCase(), form])).values()];
 }

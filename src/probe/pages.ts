@@ -77,6 +77,8 @@ async function probeLikeBefore(listing: ProbedListing): Promise<boolean> {
   if (typeof sizeParam !== 'string') return false;
   const firstPage = { [sizeParam]: String(size) };
   const { response, records } = await requestPage(listing, firstPage);
+  // A single record cannot be cut, so that the absence of a next page would show nothing.
+  if (records?.length === 1 && /^(?:link|next-url|cursor|keyset)$/.test(String(fields['style']))) return false;
   if (records === null || (records.length === 0 && listing.records.length > 0)) return false;
   keepRecords(listing, records, firstPage);
   const small = await requestPage(listing, { [sizeParam]: '1' });
