@@ -51,7 +51,6 @@ const feathers: Product = {
   name: 'Feathers: $limit/$skip, updatedAt[$gte], unknown parameters filter, bearer',
   sizes: { messages: 254, rooms: 7 },
   fields: ['_id', 'text', 'updatedAt'],
-  key: (at) => `k9Qz${String(at).padStart(12, '0')}`,
   credential: bearer(TOKEN),
   options: ['--path', '/messages', '/rooms'],
   list: ({ query }, items) => {
@@ -110,8 +109,8 @@ const directus: Product = {
   place: /^\/items\/(?<name>\w+)(?:\/(?<id>[^/]+))?$/,
   gone: 403,
   others: ({ path, headers: { authorization } }) => {
-    if (path === '/') return { status: 302, headers: { location: '/admin/' }, body: '' };
-    if (path === '/admin/') return { body: '<!doctype html><title>Directus</title>' };
+    if (path === '/') return { status: 302, headers: { location: './admin' }, body: '' };
+    if (path.startsWith('/admin')) return { body: '<!doctype html><base href="/admin/" /><title>Loading</title>' };
     if (authorization !== `Bearer ${TOKEN}`) refuse(authorization === undefined ? 403 : 401);
     return path === '/users/me' ? { body: { data: { id: 'u1' } } } : undefined;
   },

@@ -112,7 +112,6 @@ const slack: Product = {
   name: 'Slack: cursor from response_metadata.next_cursor, limit, bearer',
   sizes: { 'users.list': 283, 'usergroups.list': 4 },
   fields: ['id', 'name', 'updated'],
-  key: (at) => `U0${(at + 46_656).toString(36).toUpperCase()}`,
   stamp: seconds,
   base: '/api',
   credential: bearer('xoxb-17653672481-19874698323'),
