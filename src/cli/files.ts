@@ -158,14 +158,7 @@ interface FieldStatus {
   bytes: number;
 }
 
-interface SourceFilesStatus {
-  source: string;
-  fields: FieldStatus[];
-  /** When the next download is due (UTC); null if none is. */
-  next_due: string | null;
-  /** Failed and refused files, oldest first. */
-  trouble: FileFailure[];
-}
+type SourceFilesStatus = Awaited<ReturnType<typeof filesStatus>>;
 
 const MAX_TROUBLE = 20;
 
@@ -174,7 +167,7 @@ async function filesStatus(
   own: Kysely<OwnTables>,
   { name: source, files: { kept } }: SourceSettings,
   resources: readonly string[],
-): Promise<SourceFilesStatus> {
+) {
   const fields = new Map<string, FieldStatus>();
   const fieldOf = (resource: string, field: string): FieldStatus => {
     const key = JSON.stringify([resource, field]);
@@ -190,6 +183,7 @@ async function filesStatus(
     counts.files[status] += files;
     counts.bytes += bytes;
   }
+  // Oldest first.
   const trouble = await failedFiles(own, ['failed', 'refused'], MAX_TROUBLE, resources);
   return { source, fields: [...fields.values()], next_due: await nextDue(own, resources), trouble };
 }
