@@ -70,7 +70,7 @@ async function withFiles<T>(
 ): Promise<T> {
   const { clock, signal } = context;
   if (Object.keys(source.files.kept).length === 0) {
-    throw new ConfigError('files_off', `${source.name} stores no files`, {
+    throw new ConfigError('settings_invalid', `${source.name} stores no files`, {
       hint: 'set files.store of the source, and `files` of the resources in its profile',
     });
   }
