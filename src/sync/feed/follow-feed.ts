@@ -25,7 +25,7 @@ import { fullPlan } from '../filter/filter-evidence.ts';
 import type { ScanPlan } from '../plan.ts';
 import { countPage, countRecords, type RunContext, withPage } from '../run-progress.ts';
 import { scanUntilComplete, type WholeScan } from '../scan/scan-until-complete.ts';
-import { loadRecord, refuseDoubtful } from '../single-record.ts';
+import { loadRecord, refuseUnverifiedItem } from '../single-record.ts';
 import {
   changesIn,
   cursorAt,
@@ -230,7 +230,7 @@ async function fetchAndLoad(context: RunContext, key: string): Promise<void> {
   const { warehouse, owned, progress } = context;
   const reading = await readItem(context, key, 'incremental');
   if (reading.isThere) {
-    await refuseDoubtful(context, key, reading, 'incremental');
+    await refuseUnverifiedItem(context, key, reading, 'incremental');
     countRecords(progress, await loadRecord(context, key, reading, { acceptsOlder: true }));
     return;
   }
