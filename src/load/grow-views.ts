@@ -169,7 +169,7 @@ function isUpToDate(view: PlannedView, stored: StoredView | undefined): boolean 
  * Returns the relations of a profile whose columns exist: from a column of any table to the key of a resource's own
  * table.
  */
-export function resolveRelations(declared: Relations, shapes: readonly ResourceShape[]): Relation[] {
+function resolveRelations(declared: Relations, shapes: readonly ResourceShape[]): Relation[] {
   const tables = shapes.flatMap(({ resource, tables: each }) => each.map((table) => ({ resource, table })));
   const findColumn = (text: string): Relation['from'] | null => {
     const [name, column = ''] = text.split('.');
