@@ -1,8 +1,7 @@
-// Findings of `content-sync check` about a listing: pages, page size, fields, clock, and what other callers get.
+// Findings of `content-sync check` about a listing: pages, fields, and what other callers get.
 import { filterName } from '../config/profile/incremental.ts';
 import type { ResourceProfile } from '../config/profile/profile.ts';
 import type { OtherCaller } from '../http/client.ts';
-import type { Clock } from '../model/clock.ts';
 import { DeferredError, SyncError } from '../model/errors.ts';
 import type { JsonValue, SourceRecord } from '../model/json.ts';
 import { firstPosition, requestAt, type RequestTemplates } from '../pagination/page-styles/listing-request.ts';
@@ -123,19 +122,6 @@ export function listingFinding(
   return (profile.accept.includes('end') ? warn : fail)(check, `${detail}; ${doubt.message}`, doubt.hint);
 }
 
-export function pageSizeFindings(
-  [first, second]: readonly Page[],
-  { page: { size, size_param } }: ResourceProfile,
-): CheckFinding[] {
-  const received = first?.records.length ?? 0;
-  const continues = first !== undefined && first.next !== null && second?.records.length !== 0;
-  if (size_param === null || received === 0 || (continues ? received === size : received <= size)) return [];
-  const detail = `${size} records were asked for with ${size_param}, and the first page held ${received}`;
-  const hint =
-    'set page.size to what the service gives, and page.size_param to the parameter that it reads (null for none)';
-  return [warn('page size', detail, hint)];
-}
-
 /** Whether the records have the id and the time of change that the profile names. */
 export function fieldFindings(records: readonly SourceRecord[], profile: ResourceProfile): CheckFinding[] {
   if (records.length === 0) return [];
@@ -177,69 +163,25 @@ function fieldNames(record: SourceRecord | undefined): string {
   return typeof value === 'object' && value !== null ? Object.keys(value).slice(0, 20).join(', ') : 'none';
 }
 
-/** Beyond this the service's clock and ours differ by more than a slow answer explains. */
-const CLOCK_SKEW_MS = 30_000;
-
-/** Whether the service's clock, by the answer's `Date`, agrees with ours. */
-export function clockFinding(page: Page, clock: Clock): CheckFinding {
-  const check = 'clock';
-  if (page.serverDate === null) {
-    const detail = "the answers have no Date within a day of this machine's clock, so the service's is not known";
-    return warn(check, detail, "see that this machine's clock is right");
-  }
-  const skew = Math.round((page.serverDate - clock.now()) / 1_000);
-  if (Math.abs(skew) * 1_000 <= CLOCK_SKEW_MS) return ok(check, `within ${Math.abs(skew) + 1} s`);
-  const detail = `the service's clock is ${Math.abs(skew)} s ${skew > 0 ? 'ahead of' : 'behind'} this machine's`;
-  return warn(check, detail, "cursors follow the service's clock, so nothing is lost by it");
-}
-
-/** Whether the records of a page have the fields that the profile describes, and the field of their state. */
-export function describedFields(
-  records: readonly SourceRecord[],
-  { fields, state, unwrap }: ResourceProfile,
-): CheckFinding[] {
-  if (records.length === 0) return [];
-  // As columns and masks know it, before anything was hidden.
+/** Whether the fields that the profile hides are there: under another name they would be copied as they are. */
+export function hiddenFields(records: readonly SourceRecord[], { fields, unwrap }: ResourceProfile): CheckFinding[] {
+  // As masks know the records, before anything was hidden.
   const values = records.map(({ value, asSent }) =>
     asSent === undefined ? value : unwrapped(parseJson(asSent.toString()), unwrap),
   );
-  const missing = Object.entries(fields).filter(([path]) => !values.some((value) => hasPath(value, keysOfText(path))));
-  const named = missing.map(([path, { hash, exclude }]) => {
-    const harm = hash || exclude ? '; under another name it is copied as it is' : '';
-    const hint = `name it as the path that leads to it, such as author.email${harm}`;
+  const hidden = Object.entries(fields).filter(([, { hash, exclude }]) => hash || exclude);
+  const missing = hidden.filter(
+    ([path]) => values.length > 0 && !values.some((value) => hasPath(value, keysOfText(path))),
+  );
+  return missing.map(([path]) => {
+    const hint = 'name it as the path that leads to it, such as author.email; under another name it is copied as it is';
     return warn('fields', `fields names ${path}, which no record on the page has`, hint);
   });
-  return state === null ? named : [...named, stateFinding(values, state)];
 }
 
-function hasPath(value: JsonValue, keys: readonly string[]): boolean {
-  if (Array.isArray(value)) return value.some((element) => hasPath(element, keys));
-  const [key, ...rest] = keys;
-  if (key === undefined) return true;
-  return isObject(value) && Object.hasOwn(value, key) && hasPath(value[key] ?? null, rest);
-}
-
-function stateFinding(
-  values: readonly JsonValue[],
-  { field, published }: NonNullable<ResourceProfile['state']>,
-): CheckFinding {
-  const check = 'state';
-  const states = values.flatMap((value) => valuesAt(value, keysOfText(field)));
-  const hint =
-    'set state to the field that holds it, with its values in which a record is published; `state: null` where there is none';
-  if (states.length === 0) return warn(check, `no record on the page has the field ${field}`, hint);
-  const texts = states.map((state) => (typeof state === 'string' ? state : JSON.stringify(state)));
-  const shown = texts.filter((text) => published.some((one) => String(one) === text)).length;
-  const detail = `${shown} of ${values.length} records on the page are published, by ${field}`;
-  if (shown > 0) return ok(check, detail);
-  const others = [...new Set(states.map((state) => JSON.stringify(state)))].slice(0, 5).join(', ');
-  return warn(check, `${detail}, which is ${others}`, hint);
-}
-
-function valuesAt(value: JsonValue, keys: readonly string[]): JsonValue[] {
-  const [key, ...rest] = keys;
-  if (key === undefined) return value === null ? [] : [value];
-  return isObject(value) && Object.hasOwn(value, key) ? valuesAt(value[key] ?? null, rest) : [];
+function hasPath(value: JsonValue, [key, ...rest]: readonly string[]): boolean {
+  if (Array.isArray(value)) return value.some((element) => hasPath(element, key === undefined ? [] : [key, ...rest]));
+  return key === undefined || (isObject(value) && Object.hasOwn(value, key) && hasPath(value[key] ?? null, rest));
 }
 
 export async function requestAsOthers(context: RequestContext, page: Page): Promise<CallerViews> {

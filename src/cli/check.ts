@@ -6,14 +6,13 @@ import { identityFinding } from '../checks/credential.ts';
 import type { CheckFinding } from '../checks/listing-scan.ts';
 import { storesOf } from '../config/file-stores.ts';
 import type { SourceSettings } from '../config/settings.ts';
-import type { WarehouseReader } from '../database/reading.ts';
-import { readShapes, resourcesNotCopied } from '../database/state/catalog.ts';
+import { resourcesNotCopied } from '../database/state/catalog.ts';
 import { newMeter } from '../http/client.ts';
 import { messageOf } from '../model/errors.ts';
 import { visibleText } from '../model/visible-text.ts';
 import { formatPercent, formatRate } from '../observe/figures.ts';
 import { openProbe, type Probe } from '../server/app.ts';
-import { checkResource, relationFindings } from '../sync/check-resource.ts';
+import { checkResource } from '../sync/check-resource.ts';
 import { type CliContext, EXIT_CODES, type Paint, painter, printReport, type TextTone } from './command/context.ts';
 import { findWarehouse } from './command/find-warehouse.ts';
 import { type AppSource, forEachSource, sourceCommand, type SourceOptions, whileOpen } from './command/sources.ts';
@@ -33,8 +32,6 @@ interface CheckReport {
   warehouse: CheckFinding;
   /** Folders in which files of records cannot be stored; absent if there are none. */
   stores?: CheckFinding[];
-  /** Whether the copied rows fit the profile's relations; absent without relations or rows. */
-  relations?: CheckFinding[];
 }
 
 const MARKS: Readonly<Record<CheckFinding['status'], string>> = { ok: 'ok  ', warn: 'warn', fail: 'FAIL' };
@@ -80,7 +77,6 @@ export async function checkSource(
     const { clock, secrets } = context;
     const opened = await openProbe({ ...chosen, clock, secrets }, reader);
     const results = await whileOpen(opened, (probe) => checkService(probe, resources, context));
-    const relations = reader === null ? {} : await relationsIn(reader, chosen.source);
     const former = reader === null ? [] : await resourcesNotCopied(reader.own, chosen.source.resources);
     const checked = { ...results, resources: [...results.resources, ...former.map(formerResource)] };
     const stores = storeFindings(chosen.source);
@@ -89,7 +85,6 @@ export async function checkSource(
       ...checked,
       warehouse: finding,
       ...stores,
-      ...relations,
     };
     return { report, sections: toSections(report) };
   } finally {
@@ -120,19 +115,10 @@ function storeFindings({ files }: SourceSettings): { stores?: CheckFinding[] } {
   return stores.length === 0 ? {} : { stores };
 }
 
-async function relationsIn(
-  reader: WarehouseReader,
-  { profile }: SourceSettings,
-): Promise<{ relations?: CheckFinding[] }> {
-  if (Object.keys(profile.relations).length === 0) return {};
-  const relations = await relationFindings(reader, await readShapes(reader.own), profile.relations);
-  return relations.length === 0 ? {} : { relations };
-}
-
 function toSections(report: CheckReport): Section[] {
-  const { resources, identity, limits, warehouse, stores = [], relations = [] } = report;
+  const { resources, identity, limits, warehouse, stores = [] } = report;
   const service = [identity ?? [], limits].flat();
-  const further = { service, copy: [warehouse, ...stores, ...relations] };
+  const further = { service, copy: [warehouse, ...stores] };
   return [...resources, ...Object.entries(further).map(([resource, findings]) => ({ resource, findings }))];
 }
 

@@ -15,8 +15,9 @@ import { checkSource, findingsText, type Section, withShortTimeouts } from './ch
 import { type CliContext, EXIT_CODES, type ExitCode, print } from './command/context.ts';
 import { silentLog } from './command/sources.ts';
 import { findService, type FoundService, type NamedProfile } from './init/find-service.ts';
-import { dropFilters, findCollections, type OwnProfile, ownProfileText } from './init/own-profile.ts';
+import { dropFailed, findCollections, type OwnProfile, ownProfileText } from './init/own-profile.ts';
 import { Questions } from './init/questions.ts';
+import { runSource } from './sync.ts';
 
 /** Every question has an option that answers it. */
 interface InitOptions {
@@ -24,7 +25,9 @@ interface InitOptions {
   credentialEnv?: string;
   user?: string;
   auth?: string;
+  header?: string[];
   path?: string[];
+  openapi?: string;
   profile?: string;
   source?: string;
   warehouse?: string;
@@ -37,13 +40,16 @@ const DEFAULT_CONFIG = join('config', 'content-sync.yaml');
 
 export function initCommand(context: CliContext): Command {
   return new Command('init')
-    .option('--url <url>', 'Address of the content service')
+    .argument('[url]', 'Address of the content service')
+    .option('--url <url>', 'The same as an option')
     .option('--credential-env <name>', 'Environment variable that contains the credential')
     .option('--user <name>', 'User name or client id, for credentials that have one')
     .option(
       '--auth <form>',
       'How the credential is sent: bearer, basic, header:<name> or query:<name> (default: detected)',
     )
+    .option('--header <name=variable...>', 'Header with a secret, and the environment variable that contains it')
+    .option('--openapi <file or path>', 'OpenAPI document: a file, or a path or URL of the service')
     .option('--path <path...>', 'Listings to copy, of a service without a shipped profile (default: detected)')
     .option(
       '--profile <name>',
@@ -54,8 +60,8 @@ export function initCommand(context: CliContext): Command {
     .option('-c, --config <file>', `Config file to write (default: ${DEFAULT_CONFIG})`)
     .option('-y, --yes', 'Accept the default of every question')
     .option('--force', 'Replace existing files')
-    .action(async (options: InitOptions) => {
-      context.exit(await init(context, options));
+    .action(async (url: string | undefined, options: InitOptions) => {
+      context.exit(await init(context, url === undefined ? options : { ...options, url }));
     });
 }
 
@@ -63,8 +69,9 @@ async function init(context: CliContext, options: InitOptions): Promise<ExitCode
   const { cwd } = context;
   const config = resolve(cwd, options.config ?? DEFAULT_CONFIG);
   const existing = options.force === true ? null : readExisting(config, cwd);
-  const { profile, path, auth } = options;
-  const isProbed = profile === 'probe' || (profile === undefined && (path !== undefined || auth !== undefined));
+  const { profile } = options;
+  const isOwn = [options.path, options.auth, options.header, options.openapi].some((each) => each !== undefined);
+  const isProbed = profile === 'probe' || (profile === undefined && isOwn);
   const given = profile === undefined || isProbed ? null : readProfile(context, profile, config);
   const questions = new Questions(context, options.yes === true);
   const address = { message: 'Address of the content service', option: '--url', refuse: refuseAddress };
@@ -78,8 +85,13 @@ async function init(context: CliContext, options: InitOptions): Promise<ExitCode
   const [fault] = placementFindings(warehouse, [...(existing?.sources ?? []), source], false);
   if (fault !== undefined) throw new ConfigError('usage', `warehouse: ${fault.message}`);
   const mayReplace = options.force === true;
-  const own = await writeFiles(context, questions, { config, existing, source, warehouse, found, mayReplace });
-  return checkResult(context, { config, source, isOnly: existing === null, own });
+  const added = { config, existing, source, warehouse, found, mayReplace };
+  const own = await writeFiles(context, questions, added);
+  const code = await checkResult(context, added, own);
+  if (code !== EXIT_CODES.ok) return code;
+  if (await questions.confirm('Copy it now?')) return copyFirst(context, added);
+  print(context, `\nNext: content-sync backfill${optionsFor(context, added)}`);
+  return code;
 }
 
 interface ExistingConfig {
@@ -88,7 +100,7 @@ interface ExistingConfig {
   sources: readonly string[];
 }
 
-interface NewConfig {
+interface NewSource {
   /** Absolute path. */
   config: string;
   /** Null if a new config is written. */
@@ -100,7 +112,7 @@ interface NewConfig {
 }
 
 /** Writes config, profile and `.env`. Returns the account's own profile if the shipped one cannot list all its collections. */
-async function writeFiles(context: CliContext, questions: Questions, parts: NewConfig): Promise<OwnProfile | null> {
+async function writeFiles(context: CliContext, questions: Questions, parts: NewSource): Promise<OwnProfile | null> {
   const { config, existing, source, found, mayReplace } = parts;
   const { cwd } = context;
   const { variables, profile: base } = found;
@@ -134,11 +146,9 @@ async function writeFiles(context: CliContext, questions: Questions, parts: NewC
   return own;
 }
 
-/** Runs `check` on the new config, and prints the next command. */
-async function checkResult(
-  context: CliContext,
-  { config, source: name, isOnly, own }: { config: string; source: string; isOnly: boolean; own: OwnProfile | null },
-): Promise<ExitCode> {
+/** Runs `check` on the new config, and drops what fails and is not needed. */
+async function checkResult(context: CliContext, added: NewSource, own: OwnProfile | null): Promise<ExitCode> {
+  const { config, source: name, found } = added;
   const runCheck = async (): Promise<Section[]> => {
     const source = readSource(context, config, name);
     const chosen = { source: withShortTimeouts(source), log: silentLog(context) };
@@ -146,17 +156,45 @@ async function checkResult(
   };
   if (own !== null) await findCollections(context, readSource(context, config, name), own);
   let sections = await runCheck();
-  if (own !== null && dropFilters(own, sections)) sections = await runCheck();
+  const written = own?.path ?? (found.profileText === null ? null : join(dirname(config), `${name}.profile.yaml`));
+  const statuses = own === null ? ['fail'] : ['fail', 'warn'];
+  if (written !== null && dropFailed(written, sections, statuses)) sections = await runCheck();
   print(context, findingsText(name, sections).trimEnd());
-  const path = relative(context.cwd, config);
+  if (sections.every(({ findings }) => findings.every(({ status }) => status !== 'fail'))) return EXIT_CODES.ok;
+  const place = guessIn(found, () => true);
+  print(context, `\nCorrect the profile as FAIL says${place}, then: content-sync check${optionsFor(context, added)}`);
+  return EXIT_CODES.failed;
+}
+
+/** The first line of the profile that is a guess and matters, and what to do about it. */
+function guessIn({ probed }: FoundService, isOf: (resource: string | undefined) => boolean): string {
+  const guess = probed?.findings.find(({ path, proved, value }) => !proved && value !== null && isOf(path[1]));
+  return guess === undefined ? '' : ` (${guess.path.join('.')} is a guess: ${guess.evidence})`;
+}
+
+/** The options by which later commands find the source. */
+function optionsFor({ cwd }: CliContext, { config, existing, source }: NewSource): string {
+  const path = relative(cwd, config);
   const shown = path.startsWith('..') || isAbsolute(path) ? config : path;
-  const options = `${path === DEFAULT_CONFIG ? '' : ` --config ${shown}`}${isOnly ? '' : ` --source ${name}`}`;
-  if (sections.some(({ findings }) => findings.some(({ status }) => status === 'fail'))) {
-    print(context, `\nCorrect the profile as FAIL says, then: content-sync check${options}`);
-    return EXIT_CODES.failed;
+  return `${path === DEFAULT_CONFIG ? '' : ` --config ${shown}`}${existing === null ? '' : ` --source ${source}`}`;
+}
+
+/** Runs the first backfill, and prints how many records it copied and what shows that these are all. */
+async function copyFirst(context: CliContext, added: NewSource): Promise<ExitCode> {
+  const { config, found } = added;
+  const source = readSource(context, config, added.source);
+  const chosen = { source, resources: source.resources, log: silentLog(context), control: null };
+  const report = await runSource('backfill', context, chosen, {});
+  for (const { resource, status, inserted, unchanged, updated, error, warnings = [] } of report.resources) {
+    const copied = inserted + unchanged + updated;
+    const total = found.probed?.resources.find((each) => each.name === resource)?.total ?? null;
+    const count = total === copied ? `${copied} of ${total} records, verified by count` : `${copied} records`;
+    const why = [error, ...warnings].flatMap((each) => (each === undefined ? [] : [each.message]));
+    const guess = guessIn(found, (name) => name === resource);
+    print(context, `${resource}: ${status}, ${count}${status === 'ok' ? '' : `; ${why.join('; ')}${guess}`}`);
   }
-  print(context, `\nNext: content-sync backfill${options}`);
-  return EXIT_CODES.ok;
+  print(context, `\nNext: content-sync ${report.status === 'ok' ? 'serve' : 'check'}${optionsFor(context, added)}`);
+  return EXIT_CODES[report.status];
 }
 
 function readSource(context: CliContext, config: string, name: string): SourceSettings {
@@ -228,7 +266,7 @@ function refuseExisting(file: string, cwd: string): void {
 }
 
 /** The text of a config file, or of the existing one with the source added. */
-function configText({ warehouse, source, found, existing }: NewConfig, profile: string): string {
+function configText({ warehouse, source, found, existing }: NewSource, profile: string): string {
   const added = { base_url: found.baseUrl, auth: found.auth, profile };
   if (existing !== null) {
     const document = parseDocument(existing.text);

@@ -8,7 +8,7 @@ import { isLoopback } from '../config/warehouse-address.ts';
 import { ConfigError, messageOf } from '../model/errors.ts';
 import type { JsonValue } from '../model/json.ts';
 import { visibleText } from '../model/visible-text.ts';
-import { MAX_REQUESTS, type ProbeProgress, type ProbeResult, probeService } from '../probe/probe-service.ts';
+import { type ProbeProgress, type ProbeResult, probeService } from '../probe/probe-service.ts';
 import { toYaml } from '../probe/profile.ts';
 import { type CliContext, EXIT_CODES, print } from './command/context.ts';
 
@@ -17,7 +17,7 @@ interface ProbeFlags {
   path: string[];
   out?: string;
   force?: true;
-  requests: string;
+  requests?: string;
   credentialEnv?: string;
   user?: string;
   auth?: string;
@@ -33,7 +33,7 @@ export function probeCommand(context: CliContext): Command {
     .option('--credential-env <name>', 'Environment variable that contains the key, token or password')
     .option('--user <name>', 'User name for a password (basic)')
     .option('--auth <form>', 'Only this form: bearer, basic, header:<name> or query:<name>')
-    .option('--requests <count>', 'Max requests', String(MAX_REQUESTS))
+    .option('--requests <count>', 'Max requests (default: 60 for the service, and 25 for each listing)')
     .option('--out <file>', 'Write the profile to this file instead of stdout')
     .option('--force', 'Replace an existing file')
     .option('--allow-insecure', 'Send the credential over plain http to other machines too')
@@ -54,16 +54,13 @@ function addTo(value: string, before: string[]): string[] {
 
 async function probeWith(context: CliContext, url: string, flags: ProbeFlags): Promise<ProbeResult> {
   const baseUrl = parseAddress(url);
-  const maxRequests = parseCount(flags.requests);
+  const maxRequests = flags.requests === undefined ? undefined : parseCount(flags.requests);
   const credential = readCredential(context, flags);
   if (credential !== null && flags.allowInsecure !== true) {
     refuseInsecure(baseUrl, 'where the network is safe, add --allow-insecure');
   }
   const openapi = flags.openapi === undefined ? undefined : readOpenapi(context, flags.openapi, baseUrl);
-  writeStatus(
-    context,
-    `sending at most ${maxRequests} requests to ${baseUrl.origin}, one after the other; nothing is changed there`,
-  );
+  writeStatus(context, `sending requests to ${baseUrl.origin}, one after the other; nothing is changed there`);
   const { clock, secrets, signal } = context;
   return probeService({
     network: defaultNetwork(context.cwd, context.env),
@@ -115,7 +112,7 @@ function readCredential({ env }: CliContext, { credentialEnv, user, auth }: Prob
 }
 
 /** Reads an OpenAPI document from a file, or returns its path at the service. */
-function readOpenapi(
+export function readOpenapi(
   { cwd }: CliContext,
   name: string,
   baseUrl: URL,

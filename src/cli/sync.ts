@@ -131,7 +131,7 @@ async function syncByServe({ context, chosen, serve, command, areNamed }: SyncBy
 }
 
 /** Runs the command in this process. Closes the warehouse before the last pings, because a monitor may respond slowly. */
-async function runSource(
+export async function runSource(
   name: SyncCommand,
   context: CliContext,
   chosen: ChosenSource,

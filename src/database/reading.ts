@@ -18,24 +18,6 @@ export interface StoredRow {
   updated: Cell;
 }
 
-/** A column that holds keys of the records of another table. */
-export interface References {
-  table: string;
-  column: string;
-  /** False for a child table, in which deleted records have no rows. */
-  isMarked: boolean;
-  /** The resource's own table and its key. */
-  target: { table: string; key: string };
-}
-
-/** References of live rows, and those among them whose record is missing or deleted. */
-interface Dangling {
-  references: number;
-  dangling: number;
-  /** One of their values; null if there are none. */
-  example: string | null;
-}
-
 /** Queries on the rows of copied tables. */
 export interface RowQueries {
   /** The name of a table in a statement of `own`. */
@@ -68,8 +50,6 @@ export interface RowQueries {
   countAll(table: string): Promise<number>;
   /** Rows that were deleted at `since` or later ('' for all); 0 if there is no such table. */
   countDeleted(table: string, since: TimestampText): Promise<number>;
-  /** Counts the references without a live record. */
-  dangling(references: References): Promise<Dangling>;
 }
 
 /** Access to internal and copied tables by single queries. */
@@ -175,7 +155,6 @@ export function rowQueries(own: Kysely<OwnTables>, dialect: RowQueryDialect): Ro
       return readCount(sql`SELECT count(*) AS n FROM ${named(table)} WHERE "_deleted_at" IS NOT NULL
         AND "_synced_at" >= ${timestamp(since)}`);
     },
-    dangling: (references) => countDangling(own, dialect, references),
   };
 }
 
@@ -243,22 +222,4 @@ function hasNoTime(columns: readonly Column[], isUntimed: RowQueryDialect['isUnt
   const isNull = sql`${time} IS NULL AND ${hasNoTime(rest, isUntimed)}`;
   const mayBeOther = first.type === 'text' || first.type === 'json';
   return mayBeOther ? sql`(${isNull} OR ${time} IS NOT NULL AND ${isUntimed(time)})` : sql`(${isNull})`;
-}
-
-/** Keys are texts, whatever the type of the references is. */
-async function countDangling(
-  own: Kysely<OwnTables>,
-  { named, byBytes }: RowQueryDialect,
-  { table, column, isMarked, target }: References,
-): Promise<Dangling> {
-  const [value, key] = [sql`CAST(f.${sql.id(column)} AS TEXT)`, sql`t.${sql.id(target.key)}`];
-  const isLive = isMarked ? sql`AND f."_deleted_at" IS NULL` : sql``;
-  const { rows } = await sql<{ n: number; dangling: number; example: string | null }>`
-    SELECT count(*) AS n, count(CASE WHEN ${key} IS NULL THEN 1 END) AS dangling,
-      min(CASE WHEN ${key} IS NULL THEN ${value} END) AS example
-    FROM ${named(table)} AS f LEFT JOIN ${named(target.table)} AS t
-      ON ${byBytes(key)} = ${byBytes(value)} AND t."_deleted_at" IS NULL
-    WHERE f.${sql.id(column)} IS NOT NULL ${isLive}`.execute(own);
-  const { n = 0, dangling = 0, example = null } = rows[0] ?? {};
-  return { references: n, dangling, example };
 }

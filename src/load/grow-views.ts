@@ -167,9 +167,9 @@ function isUpToDate(view: PlannedView, stored: StoredView | undefined): boolean 
 
 /**
  * Returns the relations of a profile whose columns exist: from a column of any table to the key of a resource's own
- * table. `content-sync check` reports the others.
+ * table.
  */
-export function resolveRelations(declared: Relations, shapes: readonly ResourceShape[]): Relation[] {
+function resolveRelations(declared: Relations, shapes: readonly ResourceShape[]): Relation[] {
   const tables = shapes.flatMap(({ resource, tables: each }) => each.map((table) => ({ resource, table })));
   const findColumn = (text: string): Relation['from'] | null => {
     const [name, column = ''] = text.split('.');
@@ -181,18 +181,6 @@ export function resolveRelations(declared: Relations, shapes: readonly ResourceS
     const isKey = to !== null && to.table.path.length === 0 && to.table.key[0] === to.column;
     return from === null || to === null || !isKey ? [] : [{ from, to }];
   });
-}
-
-/** Returns why a relation is skipped, as the rest of a sentence. */
-export function explainUnresolved(source: string, target: string, shapes: readonly ResourceShape[]): string {
-  const tables = shapes.flatMap((shape) => shape.tables);
-  for (const text of [source, target]) {
-    const [name = '', column = ''] = text.split('.');
-    const table = tables.find((each) => each.name === name);
-    if (table === undefined) return `there is no table ${name} yet`;
-    if (!hasColumn(table, column)) return `${name} has no column ${column} yet`;
-  }
-  return `${target} is not the key of a resource's own table`;
 }
 
 function hasColumn(table: TableShape, name: string): boolean {

@@ -4,10 +4,9 @@ import { describeResponse, isRefusal, isUsable, type ProbeClient, type ProbeResp
 import type { Findings } from './profile.ts';
 import { recordLists } from './record-lists.ts';
 import { countsIn } from './response-signs.ts';
+import { IDENTITY_PATHS } from './vocabulary.ts';
 
-/** Paths at which services return the account of the caller. */
-const IDENTITY_PATHS = ['/users/me', '/me', '/user', '/account', '/auth/me', '/whoami'];
-/** Forms that are compared with a false credential if the listing is public. */
+/** Forms that are compared with a false credential if the service shows no difference to a request without one. */
 const MAX_COMPARED = 4;
 
 interface AuthExperiment {
@@ -17,6 +16,8 @@ interface AuthExperiment {
   forced: string | undefined;
   /** A path that may need the credential. */
   reference: string;
+  /** What a document of the service says about credentials. */
+  documented: string;
   findings: Findings;
 }
 
@@ -27,36 +28,6 @@ interface FoundForm {
   /** True if a false credential gets the same as none instead of being refused. */
   isLenient: boolean;
 }
-
-/** The responses to one path: with the right credential, and with none. */
-interface Responses {
-  own: ProbeResponse;
-  none: ProbeResponse;
-}
-
-/** Whether a form is worth a request with a false credential, and whether the response to that shows that it is read. */
-interface FormTest {
-  mayWork: (responses: Responses) => boolean;
-  works: (own: ProbeResponse, withFalse: ProbeResponse) => boolean;
-}
-
-/** The right credential opens more than none: a response instead of a refusal, or more records. */
-const OPENS_MORE: FormTest = {
-  mayWork: ({ own, none }) => isUsable(own) && !(isUsable(none) && isAlike(own, none)),
-  works: (own, withFalse) => !isUsable(withFalse) || !isAlike(own, withFalse),
-};
-
-/** The right credential opens a path, and a false one does not. */
-const IDENTIFIES: FormTest = {
-  mayWork: ({ own }) => isUsable(own),
-  works: (_own, withFalse) => !isUsable(withFalse),
-};
-
-/** If even the right credential opens nothing yet: a false one is refused in another way. */
-const IS_DISTINGUISHED: FormTest = {
-  mayWork: ({ own }) => own.status !== 401 && own.status !== 0,
-  works: (own, withFalse) => withFalse.status !== own.status && isRefusal(withFalse),
-};
 
 /**
  * Finds how the service wants the credential, by what is returned with the right one, without one and with a false one.
@@ -70,15 +41,11 @@ export async function probeAuth({ client, credential, forced, findings, ...at }:
     findings.proved(['auth'], NO_CREDENTIAL.scheme, `${describeResponse(none)}, without a credential`);
     return isPublic;
   }
-  const challenge = `${String(none.headers['www-authenticate'] ?? '')} ${none.text}`;
+  const challenge = { scheme: String(none.headers['www-authenticate'] ?? ''), text: `${none.text} ${at.documented}` };
   const forms = likeliestFirst(formsFor(credential, forced), challenge);
   const compared = isPublic ? forms.slice(0, MAX_COMPARED) : forms;
-  const test = (rule: FormTest) => findForm(client, { path, forms: compared, none }, rule);
-  const identified = () => identifiedForm(client, forms, findings);
-  // Of a path that is refused without a credential, the requests of the second test were sent by the first.
-  const tests = isPublic ? [identified, () => test(IS_DISTINGUISHED)] : [() => test(IS_DISTINGUISHED), identified];
-  let found = await test(OPENS_MORE);
-  for (const next of tests) found ??= await next();
+  const found =
+    (await findForm(client, path, { forms: compared, none })) ?? (await identifiedForm(client, forms, findings));
   if (found !== null) {
     client.form = found.form;
     findings.proved(['auth'], found.form.scheme, found.evidence);
@@ -96,17 +63,24 @@ export async function probeAuth({ client, credential, forced, findings, ...at }:
   return false;
 }
 
-/** The first form that passes the test on a path. */
+/**
+ * The first form of which the service shows that it reads it: the right credential opens more than none and than a false
+ * one, or a false one is refused in another way.
+ */
 async function findForm(
   client: ProbeClient,
-  { path, forms, none }: { path: string; forms: readonly CredentialForm[]; none: ProbeResponse },
-  { mayWork, works }: FormTest,
+  path: string,
+  { forms, none }: { forms: readonly CredentialForm[]; none: ProbeResponse },
 ): Promise<FoundForm | null> {
-  for (const form of forms) {
+  for (const [at, form] of forms.entries()) {
     const own = await client.get({ path, form });
-    if (!mayWork({ own, none })) continue;
+    if (own.status === 401 || own.status === 0) continue;
+    const opensMore = isUsable(own) && !(isUsable(none) && isAlike(own, none));
+    // Where nothing differs from a request without a credential, only the likeliest forms are worth another request.
+    if (!opensMore && own.status === none.status && at >= MAX_COMPARED) continue;
     const withFalse = await client.get({ path, form, isFalse: true });
-    if (!works(own, withFalse)) continue;
+    const isOpened = opensMore && (!isUsable(withFalse) || !isAlike(own, withFalse));
+    if (!isOpened && (withFalse.status === own.status || !isRefusal(withFalse))) continue;
     const evidence = `${form.shown}: ${own.status} with the credential, ${withFalse.status} with a false one, ${none.status} without`;
     return { form, evidence, isLenient: isUsable(withFalse) };
   }
@@ -130,10 +104,11 @@ async function identifiedForm(
   forms: readonly CredentialForm[],
   findings: Findings,
 ): Promise<FoundForm | null> {
-  for (const path of IDENTITY_PATHS) {
+  // Where all forms were refused at one path, they are at the others.
+  for (const path of client.isRefused() ? [] : IDENTITY_PATHS) {
     const none = await client.get({ path, form: NO_CREDENTIAL });
     if (none.status !== 401 && none.status !== 403) continue;
-    const found = await findForm(client, { path, forms, none }, IDENTIFIES);
+    const found = await findForm(client, path, { forms, none });
     if (found !== null) findings.proved(['identity'], path, found.evidence);
     return found;
   }

@@ -1,4 +1,5 @@
 // The forms in which a credential may be sent, such as `Authorization: Bearer` or `?api_key=`, for `probe` to try.
+import { HEADER_PAIRS, KEY_HEADERS, KEY_QUERIES, PRODUCT_HEADERS } from './vocabulary.ts';
 
 /** A way of sending one secret: how a request carries it, and how a profile says so. */
 export interface CredentialForm {
@@ -6,6 +7,8 @@ export interface CredentialForm {
   shown: string;
   /** The scheme, as `auth` of a profile says it. */
   scheme: Readonly<Record<string, string>>;
+  /** The secrets of the settings for it; `secret` is the text that stands for the credential there. */
+  settings: (secret: string) => Record<string, unknown>;
   /** The part of a request that carries the credential. */
   carry(credential: string): { headers?: Record<string, string>; query?: Record<string, string> };
 }
@@ -14,28 +17,39 @@ export interface CredentialForm {
 export interface Credential {
   secret: string;
   user?: string | undefined;
+  /** Headers that the user named, with their secrets: then nothing else is tried. */
+  headers?: Readonly<Record<string, string>> | undefined;
 }
 
-/** Names of headers and query parameters that carry a key, the usual ones first. */
-const HEADERS = ['X-API-Key', 'Authorization', 'Api-Key', 'X-Auth-Token'];
-const QUERIES = ['api_key', 'key', 'access_token', 'token', 'apikey'];
-
-export const NO_CREDENTIAL: CredentialForm = { shown: 'no credential', scheme: { type: 'none' }, carry: () => ({}) };
+export const NO_CREDENTIAL: CredentialForm = {
+  shown: 'no credential',
+  scheme: { type: 'none' },
+  settings: () => ({}),
+  carry: () => ({}),
+};
 
 const BEARER: CredentialForm = {
   shown: 'Authorization: Bearer',
   scheme: { type: 'bearer' },
+  settings: (token) => ({ token }),
   carry: (secret) => ({ headers: { authorization: `Bearer ${secret}` } }),
 };
 
-/** The forms to try, the likeliest first; only one if it is forced, or if there is a user name. */
-export function formsFor({ user }: Credential, forced: string | undefined): CredentialForm[] {
+/** The forms to try, the likeliest first; only one if it is forced, or if there are named headers or a user name. */
+export function formsFor({ user, headers }: Credential, forced: string | undefined): CredentialForm[] {
+  if (headers !== undefined) return [inHeaders(headers)];
   if (forced !== undefined) return [parseForm(forced, user)].filter((form) => form !== null);
-  if (user !== undefined) return [basic(user)];
-  const inHeaders = HEADERS.flatMap((name) =>
-    (name === 'Authorization' ? ['', 'Token '] : ['']).map((prefix) => inHeader(name, prefix)),
-  );
-  return [BEARER, ...inHeaders, ...QUERIES.map(inQuery)];
+  if (user !== undefined) {
+    const pairs = HEADER_PAIRS.map((line) => line.split(' '));
+    return [basic(user), ...pairs.map(([one = '', two = '']) => inHeaders({ [one]: user, [two]: null }))];
+  }
+  return [BEARER, ...KEY_HEADERS.map(parseHeader)];
+}
+
+/** `Authorization Token`: the name of a header, and what stands before the key. */
+function parseHeader(line: string): CredentialForm {
+  const [name = '', prefix] = line.split(' ');
+  return inHeader(name, prefix === undefined ? '' : `${prefix} `);
 }
 
 /** `bearer`, `basic`, `header:X-Api-Key` or `query:key`; null for anything else. */
@@ -49,28 +63,72 @@ export function parseForm(text: string, user: string | undefined): CredentialFor
 }
 
 /**
- * The forms in their order, but first those that a refusal names. Servers log addresses, so a key is sent in the query
- * only if the refusal names the parameter, or the user does.
+ * The forms in their order, but first those that a refusal names: a header, a parameter, or the scheme of
+ * `WWW-Authenticate`. Servers log addresses, so a key is sent in the query only if the refusal names the parameter, or the
+ * user does.
  */
-export function likeliestFirst(forms: readonly CredentialForm[], refusal: string): CredentialForm[] {
-  const text = refusal.toLowerCase();
-  const isNamed = ({ scheme }: CredentialForm): boolean => {
-    const { name, type = '', in: place } = scheme;
-    if (name === undefined) return text.includes(type);
-    const pattern = name.toLowerCase().replaceAll(/[-_]/g, '[-_ ]?');
-    // A short name such as `key` is a word of many sentences: it counts in quotes only, as do names of parameters.
-    const isPlain = name.length > 5 && place !== 'query';
-    return name !== 'Authorization' && new RegExp(isPlain ? pattern : `["'\`?&]${pattern}["'\`=]`).test(text);
-  };
-  const isSent = ({ scheme }: CredentialForm): boolean => scheme['in'] !== 'query' || forms.length === 1;
-  return [...forms.filter(isNamed), ...forms.filter((form) => !isNamed(form) && isSent(form))];
+export function likeliestFirst(
+  forms: readonly CredentialForm[],
+  { scheme, text }: { scheme: string; text: string },
+): CredentialForm[] {
+  if (forms.length === 1) return [...forms];
+  const words = [...text.matchAll(/authorization:?\s*["'`]?([a-z][\w-]*)\s/gi), ...scheme.matchAll(/^([a-z][\w-]*)/gi)]
+    .map(([, word = '']) => word)
+    .filter((word) => !/^(?:bearer|basic|digest|header|is|required|missing|must|negotiate)$/i.test(word));
+  const headers = namedHeaders(text + scheme).map((name) => inHeader(name));
+  const queries = Array.from(text.matchAll(/[?&](\w*(?:key|token|auth|secret)\w*)=/gi), ([, name = '']) =>
+    inQuery(name),
+  );
+  const isBearer = /bearer/i.test(text + scheme);
+  // The realm mostly names the product, and that the header: `X-Redmine-API-Key`.
+  const [, product = ''] = /realm="?(\w+)/i.exec(scheme) ?? [];
+  const ofProduct = product === '' ? [] : PRODUCT_HEADERS.map((name) => inHeader(name.replace('{product}', product)));
+  const named = [
+    ...(isBearer ? [BEARER] : []),
+    ...(/^basic/i.test(scheme) && forms.includes(BEARER) ? [KEY_AS_USER, ...ofProduct] : []),
+    ...headers,
+    ...words.map((word) => inHeader('Authorization', `${word} `)),
+    ...queries,
+    ...KEY_QUERIES.filter((name) => new RegExp(`["'\`]${name}["'\`]`).test(text)).map(inQuery),
+  ];
+  return [...new Map([...named, ...forms].map((form) => [form.shown.toLowerCase(), form])).values()];
 }
+
+/** Names of headers for a credential in the text of a refusal, such as `X-Shop-Key`. */
+export function namedHeaders(text: string): string[] {
+  const names = text.match(/\b[a-z]+(?:-[a-z]+)+\b/gi) ?? [];
+  const other = /^(?:www-authenticate|content-|cache-|set-|user-agent)/i;
+  return [...new Set(names.filter((name) => /key|token|auth|secret|^x-/i.test(name) && !other.test(name)))];
+}
+
+/** Several headers; the value of one that is null is the credential itself. */
+function inHeaders(headers: Readonly<Record<string, string | null>>): CredentialForm {
+  const fill = (secret: string, isOwn: boolean): Record<string, string> =>
+    Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, (isOwn ? value : null) ?? secret]));
+  const values = Object.values(headers);
+  return {
+    shown: Object.keys(headers).join(', '),
+    scheme: { type: 'headers' },
+    settings: (secret) => ({ headers: fill(secret, true) }),
+    // A false credential stands in all of them.
+    carry: (secret) => ({ headers: fill(secret, values.includes(null) || values.includes(secret)) }),
+  };
+}
+
+/** The key as user name, with a password that does not count. */
+const KEY_AS_USER: CredentialForm = {
+  shown: 'Authorization: Basic, with the key as user name',
+  scheme: { type: 'basic' },
+  settings: (username) => ({ username, password: 'x' }),
+  carry: (secret) => ({ headers: { authorization: `Basic ${Buffer.from(`${secret}:x`).toString('base64')}` } }),
+};
 
 function basic(user: string): CredentialForm {
   const encode = (secret: string): string => Buffer.from(`${user}:${secret}`).toString('base64');
   return {
     shown: 'Authorization: Basic',
     scheme: { type: 'basic' },
+    settings: (password) => ({ username: user, password }),
     carry: (secret) => ({ headers: { authorization: `Basic ${encode(secret)}` } }),
   };
 }
@@ -79,6 +137,7 @@ function inHeader(name: string, prefix = ''): CredentialForm {
   return {
     shown: `${name}: ${prefix}<key>`,
     scheme: { type: 'api_key', in: 'header', name, ...(name === 'Authorization' ? { prefix: prefix.trim() } : {}) },
+    settings: (key) => ({ key }),
     carry: (secret) => ({ headers: { [name.toLowerCase()]: `${prefix}${secret}` } }),
   };
 }
@@ -87,6 +146,7 @@ function inQuery(name: string): CredentialForm {
   return {
     shown: `?${name}=<key>`,
     scheme: { type: 'api_key', in: 'query', name },
+    settings: (key) => ({ key }),
     carry: (secret) => ({ query: { [name]: secret } }),
   };
 }

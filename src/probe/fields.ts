@@ -1,30 +1,15 @@
 // Experiments about fields: times of change and their zones, marks of deleted records, hidden records.
-import { MAX_UTC_OFFSET_MS, formatUtcOffset, QUARTER_MS, UTC_NAME, fieldStem } from '../checks/times.ts';
+import { MAX_UTC_OFFSET_MS, misreadTimes, UTC_NAME } from '../checks/times.ts';
 import type { JsonObject, JsonValue } from '../model/json.ts';
-import { timeZone } from '../model/time-zone.ts';
+import { LOCAL } from '../model/time-zone.ts';
 import { isLocalTime, parseInstant } from '../rows/columns/cells.ts';
 import { fieldAt } from '../rows/records/as-record.ts';
-import { describeResponse, isRefusal, type ProbeResponse, type QueryParams } from './probe-client.ts';
+import { describeResponse, type ProbeResponse } from './probe-client.ts';
 import { type ProbedListing, requestPage } from './probed-listing.ts';
 import { valuesIn } from './record-lists.ts';
 import { countsIn } from './response-signs.ts';
+import { ACTOR, CREATED, DELETED, DELETED_STATES, STATUS, UPDATED, VIEWS } from './vocabulary.ts';
 
-/** Names of fields with the time of a change, of creation, and of fields that only look so. */
-const UPDATED = /updat|modif|chang|edit|revis|(?:^|[._])(?:mtime|lastmod)/i;
-const CREATED = /creat|insert|added|publish|(?:^|[._])(?:ctime|date|date_?gmt|uploaded_?(?:at|on))$/i;
-const ACTOR = /by(?:[._]|$)|[a-z]By(?:$|[A-Z])|user|author|count|version/;
-/** Names of fields that mark deleted records, of fields with a state, and the states that mean deleted. */
-const DELETED = /^(?:deleted_?(?:at|on|date)?|is_?deleted|removed_?at|trashed_?at|_deleted|tombstone)$/i;
-const STATUS = /^(?:status|state|lifecycle_?state)$/i;
-const DELETED_STATES = ['trash', 'trashed', 'deleted', 'removed'];
-/** Zones that are tried for times without one. */
-const ZONES = `
-  UTC Europe/London Europe/Zurich Europe/Athens America/New_York America/Chicago America/Denver America/Los_Angeles
-  America/Sao_Paulo Asia/Kolkata Asia/Shanghai Asia/Tokyo Australia/Sydney Pacific/Auckland`
-  .trim()
-  .split(/\s+/);
-/** Parameters that list unpublished records too. */
-const VIEWS: readonly QueryParams[] = [{ status: 'any' }, { status: 'all' }, { state: 'all' }];
 /** The clocks of a service's machines may differ by this much. */
 const SKEW_MS = 60_000;
 
@@ -133,46 +118,14 @@ function doubtAbout({ records, updated, first }: ProbedListing, created: string 
   return without > 0 ? `${without} of ${records.length} records have none` : null;
 }
 
-/** The zone of local times, if another field of the same records has the same time with a zone. */
-function probeZones({ findings, records, updated }: ProbedListing, fields: readonly TimeField[]): void {
-  for (const { path } of fields.filter(({ isLocal }) => isLocal)) {
-    const twin = fields.find((other) => other.path !== path && fieldStem(other.path) === fieldStem(path))?.path;
-    const pairs = records.flatMap((record): TimePair[] => {
-      const local = parseTime(fieldAt(record, path));
-      const instant = twin === undefined ? null : parseTime(fieldAt(record, twin));
-      return local === null || instant === null ? [] : [{ local, instant }];
-    });
-    const zone = findZone(pairs);
-    if (zone === null) {
-      const why = 'its times name no zone, and no other field tells the moment';
-      if (updated.includes(path)) findings.guessed(['times', path], 'UTC', why);
-    } else if (zone.name !== 'UTC') {
-      const evidence = `against ${twin} in ${pairs.length} records`;
-      if (zone.isSure) findings.proved(['times', path], zone.name, evidence);
-      else findings.guessed(['times', path], zone.name, `${evidence}; other zones fit as well`);
-    }
-  }
-}
-
-/** One time as two fields of a record have it: without a zone, and as an instant (epoch milliseconds). */
-interface TimePair {
-  local: number;
-  instant: number;
-}
-
-/** A zone in which all local times are their instants; sure if it was seen in both seasons. */
-function findZone(pairs: readonly TimePair[]): { name: string; isSure: boolean } | null {
-  const gaps = new Set(pairs.map(({ local, instant }) => local - instant));
-  const [gap] = gaps;
-  if (gap === undefined || [...gaps].some((each) => each % QUARTER_MS !== 0 || Math.abs(each) > MAX_UTC_OFFSET_MS))
-    return null;
-  if (gaps.size === 1 && gap === 0) return { name: 'UTC', isSure: true };
-  const name = ZONES.find((each) => {
-    const zone = timeZone(each);
-    return pairs.every(({ local, instant }) => zone.toLocal(instant) === local);
-  });
-  if (name !== undefined) return { name, isSure: gaps.size > 1 };
-  return gaps.size === 1 ? { name: formatUtcOffset(gap), isSure: false } : null;
+/** Times without a zone are read as UTC, unless another field of the same records shows that they are local. */
+function probeZones({ findings, records, updated, notes, name }: ProbedListing, fields: readonly TimeField[]): void {
+  const misread = misreadTimes(records, { times: {} });
+  for (const { path, twin, offsets } of misread)
+    findings.proved(['times', path], LOCAL, `stands ${offsets} from ${twin}`);
+  // Nothing is missed by it: a filter takes the same times that the records have.
+  const unzoned = fields.filter(({ path, isLocal }) => isLocal && updated.includes(path));
+  for (const { path } of unzoned) notes.push(`${path} of ${name} names no zone and is read as UTC: else set times`);
 }
 
 /**
@@ -188,37 +141,34 @@ export function probeDeleted({ records, findings }: ProbedListing): void {
   if (set !== undefined) {
     return findings.proved(['deleted', 'field'], set.path, `set in ${set.count} of ${records.length} listed records`);
   }
-  for (const path of paths.filter((each) => STATUS.test(each))) {
-    const states = new Set(valuesAt(records, path));
-    const deleted = DELETED_STATES.filter((state) => states.has(state));
-    if (deleted.length === 0) continue;
-    const evidence = `listed records have ${deleted.join(', ')} there`;
-    findings.proved(['deleted', 'field'], path, evidence);
-    return findings.proved(['deleted', 'in'], deleted, evidence);
-  }
   const [unset] = marks;
-  if (unset === undefined) return;
-  findings.proved(['deleted', 'field'], unset.path, `named so, and set in none of ${records.length} listed records`);
+  if (unset !== undefined) {
+    const evidence = `named so, and set in none of ${records.length} listed records`;
+    return findings.proved(['deleted', 'field'], unset.path, evidence);
+  }
+  const path = paths.find(
+    (each) => STATUS.test(each) && valuesAt(records, each).every((state) => typeof state === 'string'),
+  );
+  if (path === undefined) return;
+  const seen = DELETED_STATES.filter((state) => valuesAt(records, path).includes(state));
+  const evidence = `${seen.length === 0 ? 'no' : 'some'} listed records are ${DELETED_STATES.join(' or ')} there`;
+  findings.proved(['deleted', 'field'], path, evidence);
+  findings.proved(['deleted', 'in'], DELETED_STATES, evidence);
 }
 
-/** Whether the listing has more records than it shows by default, by its total. */
+/** Whether a listing of records with a state has more than it shows by default, such as drafts, by its total. */
 export async function probeView(listing: ProbedListing): Promise<void> {
-  const { conventions, client, recordsPath } = listing;
-  const totalIn = (response: ProbeResponse): number =>
-    Math.max(...countsIn(response, recordsPath).totals.map(({ value }) => value));
+  const { client, recordsPath, findings } = listing;
+  const totalIn = (response: ProbeResponse): number => Math.max(...countsIn(response, recordsPath).stated);
   const total = totalIn(listing.first);
-  if (total === -Infinity || client.form.scheme['type'] === 'none' || conventions.view === 'none') return;
-  for (const view of conventions.view === null ? VIEWS : [conventions.view]) {
-    if (Object.keys(view).some((name) => Object.hasOwn(listing.query, name))) continue;
+  if (total === -Infinity || client.form.scheme['type'] === 'none') return;
+  const states = new Set(fieldPaths(listing.records, 1));
+  for (const view of VIEWS.filter((each) => states.has(Object.keys(each)[0] ?? ''))) {
     const { response, records } = await requestPage(listing, view);
-    if (isRefusal(response)) break;
     const wider = totalIn(response);
     if (records === null || wider <= total) continue;
-    conventions.view = view;
     const query = { ...listing.query, ...view };
     Object.assign(listing, { query, first: response, records, total: wider });
-    listing.findings.proved(['query'], query, `${describeResponse(response)}, ${wider} records instead of ${total}`);
-    return;
+    return findings.proved(['query'], query, `${describeResponse(response)}, ${wider} records instead of ${total}`);
   }
-  conventions.view ??= 'none';
 }

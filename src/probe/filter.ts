@@ -7,6 +7,16 @@ import { fieldAt } from '../rows/records/as-record.ts';
 import { changeTime } from './fields.ts';
 import { describeResponse, isRefusal, type QueryParams } from './probe-client.ts';
 import { learnUnknown, type ProbedListing, recordKeyText, requestPage } from './probed-listing.ts';
+import {
+  BRACKET_PARAMS,
+  EITHER_FIELD,
+  FIELD_PARAMS,
+  FILTER_TEXTS,
+  NO_SINCE_HINT,
+  SINCE_HINT,
+  SINCE_PARAMS,
+  TIME_FORMATS,
+} from './vocabulary.ts';
 
 /**
  * How a filter takes a time: query parameters by name, with `{since}` for the time, `{u}` for the field with the time of
@@ -14,63 +24,32 @@ import { learnUnknown, type ProbedListing, recordKeyText, requestPage } from './
  */
 type FilterForm = QueryParams;
 
-const split = (names: string): string[] => names.trim().split(/\s+/);
-
-/** Parameters whose name has no field in it, in the order in which they are tried. */
-const PLAIN_NAMES = split(`
-  updated_since modified_after updated_after since modified_since updatedSince updatedAfter modifiedSince modifiedAfter
-  changed_since changed_after updated_from last_modified_after last_updated_after start_date from start_time after_time`);
-
-/** A field and an operator, in one name. */
-const FIELD_NAMES = split('{u}_gte {u}__gte {u}_since {u}_after {u}_min {u}_from min_{u} {u}_gt {u}.gte');
-
-const BRACKETS = split(`
-  filters[{u}][$gte] filter[{u}][_gte] {u}[gte] where[{u}][greater_than_equal] filter[{u}][gte] filter[{u}][$gte]
-  filters[{u}][gte] where[{u}][$gte] {u}[$gte] {u}[after] filter[updated_since] filter[modified_since] filter[since]`);
-
-/** Expressions in one parameter: each is tried alone. */
-const EXPRESSIONS: readonly FilterForm[] = [
-  { filter: "{u}:>='{since}'" },
-  { filter: '{u} ge {since}' },
-  { filter: "{u}>='{since}'" },
-  { filter: '{u}>={since}' },
-  { $filter: '{u} ge {since}' },
-  { filter: '{"{u}":{"_gte":"{since}"}}' },
-  { filter: '{"{u}":{"$gte":"{since}"}}' },
-  { where: '{"{u}":{"$gte":"{since}"}}' },
-  { q: '{u}:>={since}' },
-  { q: '{u}>={since}' },
-];
-
-/** If the time of change is null until the first change: either field, or both at once. */
-const EITHER: readonly FilterForm[] = [
-  { 'filter[_or][0][{u}][_gte]': '{since}', 'filter[_or][1][{c}][_gte]': '{since}' },
-  { 'filters[$or][0][{u}][$gte]': '{since}', 'filters[$or][1][{c}][$gte]': '{since}' },
-  { 'where[or][0][{u}][greater_than_equal]': '{since}', 'where[or][1][{c}][greater_than_equal]': '{since}' },
-];
-
-/** Ways of writing a time, in the order in which they are tried. */
-const FORMATS = ['as_sent', 'yyyy-MM-dd HH:mm:ss', 'epoch_s', 'epoch_ms'] as const;
-
-type TimeFormat = (typeof FORMATS)[number];
-
-/** Parameters of the service with such names are tried first. */
-const HINT = /(?:since|after|from|gte|min)$|updated|modified|changed/i;
-const NO_HINT = /\[|before|sort|order|until|_lte?$/i;
+type TimeFormat = (typeof TIME_FORMATS)[number];
 
 /** Forms of one group that are tried one by one if they cannot be requested together. */
-const MAX_SINGLE = 6;
+const MAX_SINGLE = 5;
 /** Forms that change the response, but are no filter by time. */
 const MAX_DISTURBING = 3;
 const LOOKBACK_MS = 600_000;
 
-function filterGroups({ conventions: { parameters }, updated }: ProbedListing): (readonly FilterForm[])[] {
-  const hints = [...parameters].filter((name) => HINT.test(name) && !NO_HINT.test(name));
-  const ownNames = [...new Set([...hints, ...PLAIN_NAMES])];
-  const isBracketed = [...parameters].some((name) => name.includes('['));
-  const names = isBracketed ? [BRACKETS, ownNames, FIELD_NAMES] : [ownNames, FIELD_NAMES, BRACKETS];
+function filterGroups({ conventions: { parameters, page }, updated }: ProbedListing): (readonly FilterForm[])[] {
+  const hints = [...parameters].filter((name) => SINCE_HINT.test(name) && !NO_SINCE_HINT.test(name));
+  const ownNames = [...new Set([...hints, ...SINCE_PARAMS])];
+  const isBracketed = [...parameters, ...Object.values(page?.fields ?? {})].some((name) => /[[$]/.test(String(name)));
+  const names = isBracketed ? [BRACKET_PARAMS, ownNames, FIELD_PARAMS] : [ownNames, FIELD_PARAMS, BRACKET_PARAMS];
   const groups = names.map((group) => group.map((name): FilterForm => ({ [name]: '{since}' })));
-  return updated.length > 1 ? [EITHER, ...groups] : groups;
+  return updated.length > 1 ? [EITHER_FIELD, ...groups] : groups;
+}
+
+/** A few forms, first those written as the service writes its other parameters. */
+function alikeFirst({ conventions: { parameters, page } }: ProbedListing, forms: readonly FilterForm[]): FilterForm[] {
+  const style = [...parameters, ...Object.values(page?.fields ?? {}).map(String)].join(' ');
+  const rank = (form: FilterForm): number => {
+    const [name = ''] = Object.keys(form);
+    const isNamed = parameters.has(name) || parameters.has(name.split('[')[0] ?? '');
+    return (isNamed ? 2 : 0) + (['$', '['].some((sign) => style.includes(sign) && name.includes(sign)) ? 1 : 0);
+  };
+  return forms.toSorted((a, b) => rank(b) - rank(a)).slice(0, MAX_SINGLE);
 }
 
 interface Filter {
@@ -104,7 +83,9 @@ export async function probeFilter(listing: ProbedListing): Promise<void> {
   }
 }
 
-function fillNames({ updated: [u = '', c = u] }: ProbedListing, form: FilterForm): QueryParams {
+function fillNames({ updated }: ProbedListing, form: FilterForm): QueryParams {
+  // Filters name the field of `attributes.updatedAt` without what it is in.
+  const [u = '', c = u] = updated.map((path) => path.replace(/^(?:attributes|_source)\./, ''));
   const fill = (text: string): string => text.replaceAll('{u}', u).replaceAll('{c}', c);
   return Object.fromEntries(Object.entries(form).map(([name, text]) => [fill(name), fill(text)]));
 }
@@ -112,7 +93,7 @@ function fillNames({ updated: [u = '', c = u] }: ProbedListing, form: FilterForm
 async function findFilter(listing: ProbedListing): Promise<Filter | null> {
   const { filter: known } = listing.conventions;
   if (known === 'none') return null;
-  const formats = FORMATS.filter((format) => format === known?.format);
+  const formats = TIME_FORMATS.filter((format) => format === known?.format);
   const again = known === null ? null : await verifyFilter(listing, known.form, formats);
   if (again !== null) return again;
   const groups = filterGroups(listing);
@@ -121,12 +102,10 @@ async function findFilter(listing: ProbedListing): Promise<Filter | null> {
       ? [
           () => findTogether(listing, groups.flat(), 'as_sent'),
           () => findExpression(listing),
-          () => findTogether(listing, groups.flat(), FORMATS[1]),
-          () => findTogether(listing, groups.flat(), FORMATS[2]),
+          () => findTogether(listing, groups.flat(), TIME_FORMATS[1]),
+          () => findTogether(listing, groups.flat(), TIME_FORMATS[2]),
         ]
-      : [...groups.map((group) => group.slice(0, MAX_SINGLE)), EXPRESSIONS].map(
-          (forms) => () => findSingly(listing, forms),
-        );
+      : [...groups, FILTER_TEXTS].map((forms) => () => findSingly(listing, alikeFirst(listing, forms)));
   for (const search of searches) {
     const found = await search();
     if (found !== null) return found;
@@ -150,7 +129,7 @@ async function findTogether(
     }
     const [form] = rest;
     if (form === undefined) return null;
-    const found = await verifyFilter(listing, form, FORMATS);
+    const found = await verifyFilter(listing, form, TIME_FORMATS);
     if (found !== null) return found;
     // A parameter that is refused in brackets is read in another form: `filter[a][gte]` where `filter` is a text.
     const isRefused = (await requestAhead(listing, [form], format)) === 'refused';
@@ -162,9 +141,9 @@ async function findTogether(
 
 /** As a rule, an expression that is not understood is refused: this shows whether a parameter takes expressions at all. */
 async function findExpression(listing: ProbedListing): Promise<Filter | null> {
-  const byName = Map.groupBy(EXPRESSIONS, (form) => Object.keys(form).join());
+  const byName = Map.groupBy(FILTER_TEXTS, (form) => Object.keys(form).join());
   const firsts = [...byName.values()].flatMap((forms) => forms.slice(0, 1));
-  return (await requestAhead(listing, firsts, 'as_sent')) === 'unchanged' ? null : findSingly(listing, EXPRESSIONS);
+  return (await requestAhead(listing, firsts, 'as_sent')) === 'unchanged' ? null : findSingly(listing, FILTER_TEXTS);
 }
 
 async function findSingly(listing: ProbedListing, forms: readonly FilterForm[]): Promise<Filter | null> {
@@ -172,7 +151,7 @@ async function findSingly(listing: ProbedListing, forms: readonly FilterForm[]):
     const effect = await requestAhead(listing, [form], 'as_sent');
     // If every unknown name is refused, a refusal says nothing about this one.
     const isRead = effect === 'empty' || (effect === 'refused' && listing.conventions.unknown === 'ignored');
-    const found = isRead ? await verifyFilter(listing, form, FORMATS) : null;
+    const found = isRead ? await verifyFilter(listing, form, TIME_FORMATS) : null;
     if (found !== null) return found;
   }
   return null;

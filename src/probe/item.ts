@@ -9,21 +9,26 @@ import { fieldPaths, valuesAt } from './fields.ts';
 import { describeResponse, isUsable, type ProbeResponse } from './probe-client.ts';
 import { type ProbedListing, recordKeyText } from './probed-listing.ts';
 import { joinPath } from './record-lists.ts';
+import { ID_NAMES, ITEM_PATHS, OTHER_ID } from './vocabulary.ts';
 
-/** Names of fields that identify a record, the surest first; other names that end like an id come after them. */
-const ID_NAMES = 'id _id uuid uid guid documentid sys.id objectid key identifier handle slug'.split(' ');
+/** Other names of ids than those of the vocabulary; a name of a usual one is known even from a single record. */
 const ENDS_LIKE_ID = /(?:^|[._])(?:uu|gu|u)?id$|[a-z](?:Id|ID|Uid|UUID)$|_key$/;
 /** Candidates for the id by which single records are requested. */
 const MAX_IDS = 3;
+const SURE_RANK = 75;
 /** Statuses that say that a record does not exist. */
 const GONE: ReadonlySet<number> = new Set([404, 410]);
 
 /** Fields that every record has and no two share, the likeliest first; no links to other records, no texts or times. */
 export function idCandidates(records: readonly JsonObject[], name: string): string[] {
   if (records.length === 0) return [];
-  return fieldPaths(records)
-    .filter((path) => rankId(path, name) > 0 && isUnique(valuesAt(records, path)))
-    .toSorted((a, b) => rankId(b, name) - rankId(a, name));
+  const paths = fieldPaths(records);
+  // The first field is likelier the record's own than one that ends like an id.
+  const rank = (path: string): number =>
+    Math.max(rankId(path, name), OTHER_ID.test(path) ? (path === paths[0] ? 45 : 5) : 0);
+  return paths
+    .filter((path) => rank(path) > 0 && isUnique(valuesAt(records, path)))
+    .toSorted((a, b) => rank(b) - rank(a));
 }
 
 function isUnique(values: readonly (JsonValue | undefined)[]): boolean {
@@ -36,10 +41,13 @@ function isUnique(values: readonly (JsonValue | undefined)[]): boolean {
 
 function rankId(path: string, name: string): number {
   const at = ID_NAMES.indexOf(path.toLowerCase());
-  if (at !== -1) return 100 - at;
+  if (at !== -1) return 110 - at * 2;
   const singular = name.replace(/ies$/, 'y').replace(/s$/, '');
   const last = path.split('.').at(-1) ?? '';
-  if (new RegExp(`^${singular}_?id$`, 'i').test(last)) return 85;
+  // Within an object it is mostly the id of another record.
+  if (new RegExp(`^${singular}_?id$`, 'i').test(last)) return 88;
+  const inner = /^(?:attributes|fields|_source|properties|data)\.(.*)$/.exec(path)?.[1];
+  if (inner !== undefined && ID_NAMES.includes(inner.toLowerCase())) return 50;
   return ENDS_LIKE_ID.test(path) ? (path.includes('.') ? 10 : 40) : 0;
 }
 
@@ -54,7 +62,8 @@ export function probeId(listing: ProbedListing): string[] {
   if (first === undefined) {
     const why = records.length === 0 ? 'the listing is empty' : 'no field is there in every record and unique';
     findings.guessed(['id'], 'id', why);
-  } else if (records.length > 1) {
+  } else if (records.length > 1 || rankId(first, listing.name) >= SURE_RANK) {
+    // If two records share it, the first run says so.
     findings.proved(['id'], first, `in all ${records.length} records, no two alike`);
   } else findings.guessed(['id'], first, 'there is only one record');
   return candidates;
@@ -101,8 +110,8 @@ export async function probeItem(listing: ProbedListing, ids: readonly string[]):
   await probeMissing(listing, found, sample);
 }
 
-function itemPath({ path }: ProbedListing, suffix: string): string {
-  return path.replace(/\/$/, '') + suffix;
+function itemPath({ path, item }: ProbedListing, suffix: string): string {
+  return item ?? path.replace(/\/$|\.json$/, '') + suffix;
 }
 
 function requestItem(listing: ProbedListing, suffix: string, id: string): Promise<ProbeResponse> {
@@ -111,17 +120,27 @@ function requestItem(listing: ProbedListing, suffix: string, id: string): Promis
 }
 
 async function findItem(listing: ProbedListing, ids: readonly string[], sample: JsonObject): Promise<FoundItem | null> {
-  const known = listing.conventions.item;
-  const usual = listing.path.endsWith('/') ? ['/{id}/', '/{id}'] : ['/{id}'];
-  for (const id of ids) {
-    for (const suffix of known === null ? usual : [known.suffix]) {
-      const value = fieldAt(sample, id) ?? '';
+  for (const [at, id] of ids.entries()) {
+    const value = fieldAt(sample, id) ?? '';
+    // The usual paths are tried with the likeliest id, the likeliest of them with the others.
+    for (const suffix of itemSuffixes(listing, typeof value === 'string').slice(0, at === 0 ? undefined : 1)) {
       const response = await requestItem(listing, suffix, typeof value === 'string' ? value : JSON.stringify(value));
       const found = isUsable(response) ? locateRecord(response, sample, id, listing) : null;
       if (found !== null) return { id, suffix, response, ...found };
     }
   }
   return null;
+}
+
+/** Ends of paths that may lead to a record, the likeliest first. */
+function itemSuffixes({ conventions, path, item, first }: ProbedListing, isText: boolean): string[] {
+  if (item !== undefined) return [''];
+  if (conventions.item !== null) return [conventions.item.suffix];
+  const isOdata = /odata/i.test(`${Object.keys(first.headers).join(' ')} ${Object.keys(Object(first.json)).join(' ')}`);
+  const rank = (suffix: string): number =>
+    Number(suffix.startsWith('(') === isOdata) + Number(path.endsWith('/') && suffix.endsWith('/'));
+  const fitting = ITEM_PATHS.filter((suffix) => !suffix.startsWith('(') || suffix.includes("'") === isText);
+  return fitting.toSorted((a, b) => rank(b) - rank(a)).filter((suffix) => isOdata || !suffix.startsWith('('));
 }
 
 /** The object of a response that has the sample's id and most of its fields, at a path that a profile can name. */

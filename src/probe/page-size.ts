@@ -2,16 +2,12 @@
 import { describeResponse, isRefusal, type QueryParams } from './probe-client.ts';
 import { isSamePage, learnUnknown, type ProbedListing, requestPage } from './probed-listing.ts';
 import { nextSigns, plainValues } from './response-signs.ts';
-
-/** Parameters by which services take a page size, the usual ones first. */
-const SIZE_PARAMS = `
-  limit per_page page_size pageSize size pagination[pageSize] page[size] perPage count take page[limit] pagination[limit]
-  max_results maxResults first rows num $top top hitsPerPage results n $limit _limit _per_page`
-  .trim()
-  .split(/\s+/);
+import { PAGE_PARAMS } from './vocabulary.ts';
 
 /** Names tried one by one if the service does not ignore unknown names. */
-const MAX_TRIED_SINGLY = 10;
+const MAX_TRIED_SINGLY = 20;
+/** A listing with more records than this shows that no parameter takes the size. */
+const MIN_CONCLUSIVE = 3;
 export const SMALL_PAGE = 2;
 /** More than most services return, and not yet a burden. */
 const LARGE_PAGE = 250;
@@ -22,27 +18,38 @@ interface SizeParam {
   evidence: string;
 }
 
+/** The parameter that takes a page size, and the largest page that was seen. */
+export interface PageSize extends SizeParam {
+  size: number;
+  sizeEvidence: string;
+}
+
+/** Keeps the largest page that was seen as the beginning of the listing. Null if no parameter takes the size. */
+export async function findPageSize(listing: ProbedListing): Promise<PageSize | null> {
+  const found = await findSizeParam(listing);
+  return found === null ? null : { ...found, ...(await findSize(listing, found.name)) };
+}
+
 /** The parameter that takes a page size; null if none exists, or too few records to see it. */
-export async function findSizeParam(listing: ProbedListing): Promise<SizeParam | null> {
-  const max = listing.records.length - 1;
-  if (max < 1) return null;
+async function findSizeParam(listing: ProbedListing): Promise<SizeParam | null> {
+  const { conventions } = listing;
+  if (listing.records.length < 2 || conventions.isUnsized) return null;
+  const unknown = await learnUnknown(listing);
   const hints = parameterHints(listing);
   const isHinted = (name: string): boolean =>
     [name, name.replace(/^[$_]/, ''), /\[(.*)\]$/.exec(name)?.[1] ?? name].some((each) => hints.has(each));
-  const names = SIZE_PARAMS.toSorted((a, b) => Number(isHinted(b)) - Number(isHinted(a)));
+  const names = Object.keys(PAGE_PARAMS).toSorted((a, b) => Number(isHinted(b)) - Number(isHinted(a)));
   const [likeliest = 'limit'] = names;
   const hinted = isHinted(likeliest) ? await trySize(listing, likeliest) : null;
   if (hinted !== null) return hinted;
-  const unknown = await learnUnknown(listing);
-  if (unknown === 'ignored') {
-    for (let at = 0; at < names.length && at < max * 3; at += max) {
-      const found = await findAmong(listing, names.slice(at, at + max));
-      if (found !== null) return found;
-    }
-    return null;
-  }
+  const found = unknown === 'ignored' ? await findAmong(listing, names) : await findSingly(listing, names);
+  conventions.isUnsized = found === null && listing.records.length > MIN_CONCLUSIVE;
+  return found;
+}
+
+async function findSingly(listing: ProbedListing, names: readonly string[]): Promise<SizeParam | null> {
   // A service that takes any unknown name for a filter marks its own parameters: $top, _limit.
-  const isMarked = (name: string): boolean => unknown === 'filters' && /^[$_]/.test(name);
+  const isMarked = (name: string): boolean => listing.conventions.unknown === 'filters' && /^[$_]/.test(name);
   for (const name of names.toSorted((a, b) => Number(isMarked(b)) - Number(isMarked(a))).slice(0, MAX_TRIED_SINGLY)) {
     const found = await trySize(listing, name);
     if (found !== null) return found;
@@ -74,23 +81,25 @@ async function trySize(listing: ProbedListing, name: string): Promise<SizeParam 
 }
 
 /**
- * One of several names, requested together with a size each: the number of records shows which one works. If they are
- * refused together, one of them disturbs the others: then each half is tried.
+ * One of several names, requested together: if a page is smaller then, one of them is it, and each half is tried. If they
+ * are refused together, one of them disturbs the others: then each half is tried as well.
  */
 async function findAmong(listing: ProbedListing, names: readonly string[]): Promise<SizeParam | null> {
-  const sizes = Object.fromEntries(names.map((name, index) => [name, String(index + 1)]));
-  const { response, records } = await requestPage(listing, sizes);
-  if (records === null) {
-    if (!isRefusal(response) || names.length === 1) return null;
-    const half = Math.ceil(names.length / 2);
-    return (await findAmong(listing, names.slice(0, half))) ?? findAmong(listing, names.slice(half));
-  }
-  const name = names[records.length - 1];
-  return records.length >= listing.records.length || name === undefined ? null : trySize(listing, name);
+  const [first = ''] = names;
+  if (names.length === 1) return trySize(listing, first);
+  const count = listing.records.length;
+  // If there are enough records, each name has a size of its own, and the number of records shows which one works.
+  const isOwn = names.length < count;
+  const sizes = names.map((name, index) => [name, String(isOwn ? index + 1 : Math.min(SMALL_PAGE, count - 1))]);
+  const { response, records } = await requestPage(listing, Object.fromEntries(sizes));
+  if (records === null ? !isRefusal(response) : records.length >= count) return null;
+  const own = isOwn && records !== null ? names[records.length - 1] : undefined;
+  if (own !== undefined) return trySize(listing, own);
+  const half = Math.ceil(names.length / 2);
+  return (await findAmong(listing, names.slice(0, half))) ?? findAmong(listing, names.slice(half));
 }
 
-/** The size to request. Keeps the records of such a page as the beginning of the listing. */
-export async function findSize(listing: ProbedListing, name: string): Promise<{ size: number; evidence: string }> {
+async function findSize(listing: ProbedListing, name: string): Promise<Pick<PageSize, 'size' | 'sizeEvidence'>> {
   const evidence: string[] = [];
   for (const size of [LARGE_PAGE, USUAL_PAGE]) {
     const firstPage = { [name]: String(size) };
@@ -100,9 +109,9 @@ export async function findSize(listing: ProbedListing, name: string): Promise<{ 
     keepRecords(listing, records, firstPage);
     const count = records.length;
     const isCut = listing.total !== null && count < listing.total && count < USUAL_PAGE;
-    return { size: isCut ? Math.max(count, 1) : USUAL_PAGE, evidence: `${evidence.join('; ')}, ${count} records` };
+    return { size: isCut ? Math.max(count, 1) : USUAL_PAGE, sizeEvidence: `${evidence.join('; ')}, ${count} records` };
   }
-  return { size: Math.max(listing.records.length, SMALL_PAGE), evidence: evidence.join('; ') };
+  return { size: Math.max(listing.records.length, SMALL_PAGE), sizeEvidence: evidence.join('; ') };
 }
 
 /** Keeps the longest beginning of the listing that was seen. */

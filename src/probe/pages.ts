@@ -1,103 +1,146 @@
 // Finds how a listing is split into pages, and how its end is known.
 import type { JsonObject } from '../model/json.ts';
 import { fieldAt } from '../rows/records/as-record.ts';
-import { findSize, findSizeParam, keepRecords, SMALL_PAGE } from './page-size.ts';
-import { describeResponse, isRefusal, type ProbeResponse, type QueryParams } from './probe-client.ts';
+import { findPageSize, keepRecords, type PageSize, SMALL_PAGE } from './page-size.ts';
+import { describeResponse, isRefusal, isUsable, type ProbeResponse, type QueryParams } from './probe-client.ts';
 import { isSamePage, type ProbedListing, recordKeyText, requestPage } from './probed-listing.ts';
 import { recordsIn } from './record-lists.ts';
 import { countsIn, nextSigns, plainValues } from './response-signs.ts';
 
-/** Parameters for a page's number or offset that go with a parameter for the size; others go with any. */
-const NUMBER_PARAMS: Readonly<Record<string, readonly string[]>> = {
-  'pagination[pageSize]': ['pagination[page]'],
-  'pagination[limit]': ['pagination[start]', 'pagination[offset]'],
-  'page[size]': ['page[number]'],
-  'page[limit]': ['page[offset]'],
-  $top: ['$skip'],
-  $limit: ['$skip'],
-  _limit: ['_page', '_start'],
-  _per_page: ['_page'],
-  take: ['skip', 'page'],
-  rows: ['start', 'page'],
-  limit: ['page', 'offset', 'skip', 'start'],
-  count: ['offset', 'page', 'startIndex'],
-};
-const USUAL_NUMBER_PARAMS = ['page', 'offset', 'skip', 'start', 'p'];
-const OFFSET = /offset|skip|start/i;
+import {
+  CURSOR_PARAMS,
+  KEY_PARAMS,
+  NUMBER_PARAMS,
+  OFFSET,
+  OFFSET_TEXTS,
+  PAGE_PARAMS,
+  USUAL_SIZES,
+} from './vocabulary.ts';
 
-/** Parameters that take a cursor of a response, with `{field}` for the name of its field; as many are tried at most. */
-const CURSOR_PARAMS =
-  'cursor after {field} page_token pageToken starting_after next page[after] page[cursor] continuation token marker offset';
+/** Parameters that are tried for one cursor. */
 const MAX_CURSOR_PARAMS = 9;
+/** Numbered pages are tried one by one up to this many, if unknown parameters are not ignored. */
+const MAX_SINGLE = 5;
 
-const KEY_PARAMS = ['starting_after', 'after', 'after_id', 'since_id', 'last_id', 'min_id', 'cursor', 'start_after'];
+/** Numbers that may count the records of a page. */
+const PAGE_COUNT = /(?:^|[._])(?:count|size|results?|length)"?$/i;
 
-/** Sizes that services return by default: that number of records may be all, or only a page. */
-const USUAL_SIZES: ReadonlySet<number> = new Set([10, 12, 15, 20, 24, 25, 30, 40, 50, 60, 100, 200, 250, 500, 1_000]);
+/** Cursors with which services say that no page follows. */
+const END_CURSOR = /^(?:-1|0|end|none|last)$/i;
 
 type PageFields = Readonly<Record<string, unknown>>;
 
 export async function probePages(listing: ProbedListing): Promise<void> {
   const { findings, conventions, first, recordsPath } = listing;
-  const totals = countsIn(first, recordsPath).totals.filter(({ value }) => value >= listing.records.length);
-  if (totals.length > 0) listing.total = Math.max(...totals.map(({ value }) => value));
+  const totals = countsIn(first, recordsPath).stated.filter((total) => total >= listing.records.length);
+  if (totals.length > 0) listing.total = Math.max(...totals);
   if (await probeLikeBefore(listing)) return;
-  const sizeParam = await findSizeParam(listing);
-  if (sizeParam === null) return reportOnlyPage(listing);
-  const { name } = sizeParam;
-  const { size, evidence } = await findSize(listing, name);
-  const step = await findStep(listing, name);
-  if (step === null) return reportOnlyPage(listing);
-  for (const [key, value] of Object.entries(step.page)) findings.proved(['page', key], value, step.evidence);
-  findings.proved(['page', 'size_param'], name, sizeParam.evidence);
-  findings.proved(['page', 'size'], size, evidence);
-  await probeCounts(listing, name);
-  const { style, first_cursor: firstCursor } = step.page;
-  if (style === 'cursor' || style === 'next-url') await probeLastPage(listing, step.page);
-  else if (style === 'page' || style === 'offset') await probePastEnd(listing, step.page, name, size);
+  let size = await findPageSize(listing);
+  let step = await findStep(listing, size?.name ?? null);
+  if (step === null && size !== null && nextSigns(first, recordsPath).saysMore) {
+    // The parameter limits the listing instead of its pages, as $top does: pages are as large as the service makes them.
+    step = await findStep(listing, null);
+    if (step !== null) size = null;
+    conventions.isUnsized = step !== null;
+  }
+  if (step === null) {
+    if (size === null && (await probeOffsetTexts(listing))) return;
+    return reportOnlyPage(listing, size);
+  }
+  const { page, evidence, small, next } = step;
+  for (const [key, value] of Object.entries(page)) findings.proved(['page', key], value, evidence);
+  const unsized = { name: null, evidence: 'no parameter makes a page smaller', sizeEvidence: describeResponse(first) };
+  const { name, ...shown } = size ?? { ...unsized, size: Math.max(listing.records.length, 1) };
+  findings.proved(['page', 'size_param'], name, shown.evidence);
+  findings.proved(['page', 'size'], shown.size, shown.sizeEvidence);
+  await probeCounts(listing, small, name === null ? next : (await requestPage(listing, listing.firstPage)).response);
+  const { style, first_cursor: firstCursor } = page;
+  if ((style === 'cursor' || style === 'next-url') && name !== null) await probeLastPage(listing, page);
+  else if (style === 'page' || style === 'offset') await probePastEnd(listing, page, name, shown.size);
   if (firstCursor === undefined) keepStarter(listing);
-  conventions.parameters.add(name);
-  conventions.page = { fields: { ...step.page, size_param: name }, size };
+  if (name !== null) conventions.parameters.add(name);
+  const ends = findings.all.flatMap(({ path: [, , part, field, ...below], value }) =>
+    part === 'page' && /^(?:end|absent_is_end)$/.test(field ?? '')
+      ? [{ path: [part, field ?? '', ...below], value }]
+      : [],
+  );
+  conventions.page = { fields: { ...page, size_param: name }, size: shown.size, ends };
 }
 
 /** Tries the pages of an earlier resource first: if they work here as well, nothing else is tried. */
 async function probeLikeBefore(listing: ProbedListing): Promise<boolean> {
   const { conventions, findings } = listing;
   if (conventions.page === null) return false;
-  const { fields, size } = conventions.page;
-  const sizeParam = String(fields['size_param']);
+  const { fields, size, ends } = conventions.page;
+  const sizeParam = fields['size_param'];
+  // Without a parameter for the size nothing shows that the pages are cut alike.
+  if (typeof sizeParam !== 'string') return false;
   const firstPage = { [sizeParam]: String(size) };
   const { response, records } = await requestPage(listing, firstPage);
+  // A single record cannot be cut, so that the absence of a next page would show nothing.
+  if (records?.length === 1 && /^(?:link|next-url|cursor|keyset)$/.test(String(fields['style']))) return false;
   if (records === null || (records.length === 0 && listing.records.length > 0)) return false;
   keepRecords(listing, records, firstPage);
   const small = await requestPage(listing, { [sizeParam]: '1' });
   if (!isSamePage(small.records ?? [], records.slice(0, 1), listing.id)) return false;
   const evidence = `as in the resource before; ${describeResponse(response)}, ${records.length} records; ${describeResponse(small.response)}, ${small.records?.length ?? 0}`;
-  const add = records.length > 1 ? findings.proved : findings.guessed;
-  for (const [key, value] of Object.entries({ ...fields, size })) add(['page', key], value, evidence);
-  await probeCounts(listing, sizeParam);
+  for (const [key, value] of Object.entries({ ...fields, size })) findings.proved(['page', key], value, evidence);
+  for (const { path, value } of ends) findings.proved(path, value, 'as in the resource before');
+  await probeCounts(listing, small.response, response);
   return true;
 }
 
-/** Without a size or a next page: the whole listing in one response, as far as can be seen. */
-function reportOnlyPage(listing: ProbedListing): void {
+/** Without a next page: the whole listing in one response, as far as can be seen. */
+async function reportOnlyPage(listing: ProbedListing, size: PageSize | null): Promise<void> {
   keepStarter(listing);
-  const { findings, records, total, first } = listing;
+  const { findings, records, first, firstPage, total } = listing;
   const count = records.length;
   const { saysMore } = nextSigns(first, listing.recordsPath);
-  const evidence = `${describeResponse(first)}, ${count} records, and no parameter makes it fewer`;
-  if (!saysMore && total === count && count > 2) {
-    findings.proved(['page', 'style'], 'single', `${evidence}; the total says as many`);
+  const shown = size?.sizeEvidence ?? `${describeResponse(first)}, ${count} records, and no parameter makes it fewer`;
+  const evidence = `${shown}; no parameter leads to a second page`;
+  const isCut = saysMore || (total !== null && total > count);
+  const whole = isCut ? null : await showWhole(listing, size);
+  if (whole !== null) {
+    // A service that cuts the listing, and has no second page, is requested for one large page.
+    if (size !== null) {
+      listing.query = { ...listing.query, ...firstPage };
+      findings.proved(['query'], listing.query, evidence);
+    }
     listing.isWhole = true;
-  } else if (saysMore || USUAL_SIZES.has(count) || (total !== null && total > count)) {
-    // Numbered pages that do not exist return the first page again, so that a scan fails instead of missing records.
-    const why = `${evidence}; as many may be just a page: name its parameters, or set \`style: single\` if there is no more`;
-    findings.guessed(['page', 'style'], 'page', why);
-    findings.guessed(['page', 'size_param'], null, why);
-  } else {
-    const few = count > 2 ? '' : ': too few records to see pages';
-    findings.guessed(['page', 'style'], 'single', evidence + few);
+    listing.conventions.largestWhole = Math.max(listing.conventions.largestWhole, count);
+    return findings.proved(['page', 'style'], 'single', `${evidence}; ${whole}`);
   }
+  const why = `${evidence}; as many may be just a page: name its parameters, or set \`style: single\` if there is no more`;
+  if (listing.conventions.unknown !== 'ignored') return findings.guessed(['page', 'style'], 'single', why);
+  // Numbered pages that do not exist return the first page again, so that a scan fails instead of missing records.
+  findings.guessed(['page', 'style'], 'page', why);
+  findings.guessed(['page', 'size_param'], null, why);
+}
+
+/** What shows that a listing without pages has no more records; null if nothing does. */
+async function showWhole(listing: ProbedListing, size: PageSize | null): Promise<string | null> {
+  const { records, total, id, conventions, first, recordsPath } = listing;
+  const count = records.length;
+  const { totals, stated } = countsIn(first, recordsPath);
+  const isPageCount = totals.length === stated.length && totals.every(({ path }) => PAGE_COUNT.test(path));
+  if (total === count && !isPageCount) return 'the total says as many';
+  // A parameter that takes a size, and gets no more than none does, may have met the service's maximum.
+  if (size !== null && (recordsIn(first, recordsPath)?.length ?? 0) >= count) return null;
+  if (!USUAL_SIZES.has(count)) return 'no service cuts a page there';
+  if (conventions.largestWhole > count) return 'another listing without pages has more';
+  const numbers = records.map((record) => fieldAt(record, id)).filter((value) => typeof value === 'number');
+  const last = Math.max(...numbers);
+  if (numbers.length < count || last - Math.min(...numbers) !== count - 1) return null;
+  // Ids without a gap: the next one would be on the next page.
+  const responses: ProbeResponse[] = [];
+  for (const step of [0, 1, 2]) {
+    responses.push(
+      await listing.client.get({ path: `${listing.path.replace(/\/$/, '')}/${last + step}`, query: listing.query }),
+    );
+  }
+  const [known, ...beyond] = responses;
+  const areMissing = known !== undefined && isUsable(known) && beyond.every((response) => isRefusal(response));
+  return areMissing ? `${describeResponse(known)}, and no record has the ids after that` : null;
 }
 
 /** A parameter without which the first page is refused is sent with all pages, unless it is a cursor. */
@@ -107,32 +150,61 @@ function keepStarter(listing: ProbedListing): void {
   listing.findings.proved(['query'], listing.query, `${describeResponse(listing.first)}, and refused without it`);
 }
 
-/** The total and the number of pages, if the same path states them on a small and on a large page. */
-async function probeCounts(listing: ProbedListing, sizeParam: string): Promise<void> {
-  const { recordsPath, findings, firstPage } = listing;
-  const small = await requestPage(listing, { [sizeParam]: String(SMALL_PAGE) });
-  const large = await requestPage(listing, firstPage);
-  if (small.records === null || large.records === null) return;
-  const [few, many] = [countsIn(small.response, recordsPath), countsIn(large.response, recordsPath)];
+/** Tries requests with the offset within a text, such as a `Range` header. True if one of them was found. */
+async function probeOffsetTexts(listing: ProbedListing): Promise<boolean> {
+  const { records, findings, first, total } = listing;
+  const at = Math.min(SMALL_PAGE, records.length - 1);
+  const isRange = /range/i.test(Object.keys(first.headers).join(' '));
+  const isWhole = total === records.length;
+  if (at < 1 || isWhole || !(isRange || total !== null || USUAL_SIZES.has(records.length))) return false;
+  for (const { query = {}, headers = {} } of OFFSET_TEXTS) {
+    const open = (offset: number) => {
+      const fill = (texts: QueryParams): QueryParams =>
+        JSON.parse(JSON.stringify(texts).replace('{cursor}', String(offset)));
+      return requestPage(listing, fill(query), fill(headers));
+    };
+    const next = await open(at);
+    const key = recordKeyText(next.records?.[0] ?? {}, listing.id);
+    if (key !== recordKeyText(records[at] ?? {}, listing.id)) continue;
+    const { records: all } = await open(0);
+    if (all === null || !isSamePage(all.slice(0, at), records.slice(0, at), listing.id)) continue;
+    const evidence = `${describeResponse(next.response)}, ${next.records?.length} records from the one at ${at} on`;
+    if (Object.keys(headers).length > 0) findings.proved(['headers'], headers, evidence);
+    else findings.proved(['query'], { ...listing.query, ...query }, evidence);
+    const page = { style: 'offset', offset_param: '{cursor}', size_param: null, size: Math.max(all.length, 1) };
+    for (const [name, value] of Object.entries(page)) findings.proved(['page', name], value, evidence);
+    keepRecords(listing, all, {});
+    const { response: past } = await open(99_999);
+    const evidenceOfEnd = `past the end: ${describeResponse(past)}`;
+    if (isRefusal(past)) findings.proved(['page', 'end', 'status'], [past.status], evidenceOfEnd);
+    return true;
+  }
+  return false;
+}
+
+/** The total and the number of pages, if the same path states them on two pages of which one is smaller. */
+async function probeCounts(listing: ProbedListing, small: ProbeResponse, large: ProbeResponse): Promise<void> {
+  const { recordsPath, findings, firstPage, unwrap } = listing;
+  const fewer = recordsIn(small, recordsPath, unwrap)?.length ?? 0;
+  const [few, many] = [countsIn(small, recordsPath), countsIn(large, recordsPath)];
   const count = listing.records.length;
   const total = few.totals.find(
     ({ path, value }) => value >= count && many.totals.some((other) => other.path === path && other.value === value),
   );
   if (total === undefined) {
-    const { saysMore, cursors } = nextSigns(large.response, recordsPath);
-    const isShort = count < Number(firstPage[sizeParam] ?? 0);
+    const { saysMore, cursors } = nextSigns(large, recordsPath);
+    const isShort = count < Math.max(0, ...Object.values(firstPage).map(Number));
     listing.isWhole = !saysMore && cursors.length === 0 && isShort ? true : null;
     return;
   }
   listing.total = total.value;
   listing.isWhole = total.value === count;
-  if (total.value !== small.records.length || count > SMALL_PAGE) {
-    const evidence = `${total.value} on a page of ${small.records.length} and on one of ${count}`;
-    findings.proved(['page', 'total'], total.path, evidence);
+  if (total.value !== fewer || count > fewer) {
+    findings.proved(['page', 'total'], total.path, `${total.value} on a page of ${fewer} and on one of ${count}`);
   }
-  const pages = few.pages.find(({ value }) => value > 1 && value === Math.ceil(total.value / SMALL_PAGE));
+  const pages = few.pages.find(({ value }) => value > 1 && value === Math.ceil(total.value / fewer));
   if (pages === undefined) return;
-  const evidence = `${pages.value} pages of ${SMALL_PAGE} for ${total.value} records`;
+  const evidence = `${pages.value} pages of ${fewer} for ${total.value} records`;
   findings.proved(['page', 'pages'], pages.path, evidence);
 }
 
@@ -140,13 +212,13 @@ async function probeCounts(listing: ProbedListing, sizeParam: string): Promise<v
 async function probePastEnd(
   listing: ProbedListing,
   { style, page_param: pageParam, offset_param: offsetParam }: PageFields,
-  sizeParam: string,
+  sizeParam: string | null,
   size: number,
 ): Promise<void> {
   const { findings, total } = listing;
   const page = total === null ? 9_999 : Math.ceil(total / size) + 2;
   const number = style === 'page' ? page : page * size;
-  const query = { [sizeParam]: String(size), [String(pageParam ?? offsetParam)]: String(number) };
+  const query = { ...sizeQuery(sizeParam, size), [String(pageParam ?? offsetParam)]: String(number) };
   const { response, records } = await requestPage(listing, query);
   const evidence = `past the end: ${describeResponse(response)}`;
   if (isRefusal(response)) {
@@ -158,7 +230,9 @@ async function probePastEnd(
     const mark = texts.find(({ path }) => /(?:code|type|name|error)$/i.test(path)) ?? texts[0];
     if (mark !== undefined) findings.proved(['page', 'end', 'body'], mark, evidence);
   } else if (response.status >= 500) findings.proved(['page', 'end', 'short_page'], true, evidence);
-  else if (records !== null && records.length > 0) {
+  else if (records === null && response.status < 300) {
+    findings.proved(['empty'], [response.status === 204 ? 204 : response.json === null ? null : 'absent'], evidence);
+  } else if (records !== null && records.length > 0) {
     findings.proved(['page', 'end', 'repeated_page'], true, `${evidence}, ${records.length} records`);
   }
 }
@@ -178,7 +252,11 @@ async function probeLastPage(
   };
   const next = cursorIn(response);
   if (next === undefined) {
-    if (fieldAt(response.json ?? null, path) !== undefined) return;
+    const sent = fieldAt(response.json ?? null, path);
+    if ((typeof sent === 'string' || typeof sent === 'number') && END_CURSOR.test(`${sent}`)) {
+      return findings.proved(['page', 'end', 'cursor'], [sent], `on the page that holds all, ${path} is ${sent}`);
+    }
+    if (sent !== undefined) return;
     const evidence = `${describeResponse(response)}, the last page has no ${path}`;
     return findings.proved(['page', 'absent_is_end'], true, evidence);
   }
@@ -201,9 +279,13 @@ async function probeLastPage(
 interface SmallPage {
   response: ProbeResponse;
   records: JsonObject[];
-  /** The request for it. */
-  sizeParam: string;
+  /** The request for it; null if no parameter takes the size. */
+  sizeParam: string | null;
   size: number;
+}
+
+function sizeQuery(sizeParam: string | null, size: number): QueryParams {
+  return sizeParam === null ? {} : { [sizeParam]: String(size) };
 }
 
 /** A step that may lead to the second page: by a parameter, or by an address that the response names. */
@@ -213,62 +295,108 @@ interface Step {
   address?: string;
 }
 
+interface FoundStep {
+  page: PageFields;
+  evidence: string;
+  /** The responses of the small page, and of the one after it. */
+  small: ProbeResponse;
+  next: ProbeResponse;
+}
+
 /** The first step that leads from a small page to the second one. */
-async function findStep(
-  listing: ProbedListing,
-  sizeParam: string,
-): Promise<{ page: PageFields; evidence: string } | null> {
-  const size = listing.records.length > SMALL_PAGE ? SMALL_PAGE : 1;
-  const { response, records } = await requestPage(listing, { [sizeParam]: String(size) });
+async function findStep(listing: ProbedListing, sizeParam: string | null): Promise<FoundStep | null> {
+  const { records: known, first } = listing;
+  const size = sizeParam === null ? known.length : known.length > SMALL_PAGE ? SMALL_PAGE : 1;
+  const { response, records } =
+    sizeParam === null ? { response: first, records: known } : await requestPage(listing, sizeQuery(sizeParam, size));
   if (records === null || records.length === 0) return null;
   const small = { response, records, sizeParam, size };
-  for (const step of possibleSteps(listing, small)) {
-    const next = await followStep(listing, small, step);
-    const page = next === null ? null : await pageReached(listing, small, step, next.records ?? []);
-    if (next === null || page === null) continue;
-    return { page, evidence: `${describeResponse(next.response)}, ${next.records?.length} further records` };
+  for (const steps of possibleSteps(listing, small)) {
+    for (const step of (await mayLead(listing, small, steps)) ? steps : []) {
+      const next = await followStep(listing, small, step);
+      const page = next === null ? null : await pageReached(listing, small, step, next.records ?? []);
+      if (next === null || page === null) continue;
+      const evidence = `${describeResponse(next.response)}, ${next.records?.length} further records`;
+      return { page, evidence, small: response, next: next.response };
+    }
   }
   return null;
 }
 
+/** False if the parameters of several steps change nothing even together. */
+async function mayLead(listing: ProbedListing, small: SmallPage, steps: readonly Step[]): Promise<boolean> {
+  if (listing.conventions.unknown !== 'ignored' || steps.length < 3) return true;
+  const query = Object.assign({}, ...steps.map((step) => step.query ?? {}));
+  const { records } = await requestPage(listing, { ...sizeQuery(small.sizeParam, small.size), ...query });
+  return records === null || !isSamePage(records, small.records, listing.id);
+}
+
 /** In the order in which they are tried: what the response names, then numbers, then the key of the last record. */
-function* possibleSteps(listing: ProbedListing, { response, records, sizeParam, size }: SmallPage): Generator<Step> {
+function* possibleSteps(
+  listing: ProbedListing,
+  { response, records, sizeParam, size }: SmallPage,
+): Generator<readonly Step[]> {
   const { starter, conventions, id } = listing;
-  const { urls, cursors, link, hasMore } = nextSigns(response, listing.recordsPath);
+  const { urls, cursors, link, hasMore, saysMore } = nextSigns(response, listing.recordsPath);
   const more = hasMore === null ? {} : { has_more: hasMore };
-  for (const { path, value } of urls) yield { page: { style: 'next-url', next_url: path }, address: value };
+  for (const { path, value } of urls) yield [{ page: { style: 'next-url', next_url: path }, address: value }];
   for (const { path, value } of cursors) {
     // A number is the next page's, or an offset: these styles can tell the end of a listing by more than its absence.
     if (/^\d+$/.test(value) && !/cursor|token|after|key|id|marker/i.test(path)) continue;
-    for (const name of cursorParams(path, starter)) {
+    yield cursorParams(path, starter).map((name): Step => {
       const first = starter[name];
       const begins = first === undefined ? {} : { first_cursor: first };
       const page = { style: 'cursor', cursor_param: name, ...begins, next_cursor: path, ...more };
-      yield { page, query: { [name]: value } };
-    }
+      return { page, query: { [name]: value } };
+    });
   }
-  if (link !== null) yield { page: { style: 'link' }, address: link };
-  const isDocumented = (name: string): number => Number(conventions.parameters.has(name));
-  const numbers = NUMBER_PARAMS[sizeParam] ?? USUAL_NUMBER_PARAMS;
-  for (const name of numbers.toSorted((a, b) => isDocumented(b) - isDocumented(a))) {
-    if (OFFSET.test(name)) yield { page: { style: 'offset', offset_param: name }, query: { [name]: String(size) } };
-    else yield { page: { style: 'page', page_param: name }, query: { [name]: '2' } };
-  }
+  if (link !== null) yield [{ page: { style: 'link' }, address: link }];
+  const usualFirst = (names: readonly string[]): string[] =>
+    names.toSorted((a, b) => Number(conventions.parameters.has(b)) - Number(conventions.parameters.has(a)));
+  const isSingly = sizeParam === null && conventions.unknown !== 'ignored';
+  const numbers = usualFirst(PAGE_PARAMS[sizeParam ?? ''] ?? NUMBER_PARAMS);
+  yield numbers.slice(0, isSingly ? MAX_SINGLE : undefined).map((name): Step => {
+    if (OFFSET.test(name)) return { page: { style: 'offset', offset_param: name }, query: { [name]: String(size) } };
+    return { page: { style: 'page', page_param: name }, query: { [name]: '2' } };
+  });
   const last = records.at(-1);
-  if (id === '' || last === undefined) return;
-  const key = recordKeyText(last, id).replaceAll('"', '');
-  for (const name of KEY_PARAMS) {
-    yield { page: { style: 'keyset', cursor_param: name, cursor_field: id, ...more }, query: { [name]: key } };
-  }
+  // A key is tried only where there may be more: the service says so, or takes the size of a page.
+  if (id === '' || last === undefined || !(saysMore || sizeParam !== null)) return;
+  const value = fieldAt(last, id);
+  const key = typeof value === 'string' ? value : JSON.stringify(value);
+  const { recordsPath: path } = listing;
+  const lastKey = `${path.includes('[*]') ? path.replace('[*]', '[-1]') : `${path}[-1]`}.${id}`;
+  const byKey = isSorted(listing) ? { style: 'keyset', cursor_field: id } : { style: 'cursor', next_cursor: lastKey };
+  const isSlow = !saysMore && conventions.unknown !== 'ignored';
+  yield usualFirst(KEY_PARAMS)
+    .slice(0, isSlow ? MAX_SINGLE : undefined)
+    .map((name): Step => {
+      return { page: { ...byKey, cursor_param: name, ...more }, query: { [name]: key } };
+    });
+}
+
+/** True if the ids of the listing rise, as pages after a key expect. */
+function isSorted({ records, id }: ProbedListing): boolean {
+  const ids = records.map((record) => fieldAt(record, id) ?? '');
+  return ids.every((value, at) => at === 0 || value > (ids[at - 1] ?? ''));
 }
 
 /** Names that may take a cursor, by the path of the field that holds it. */
 function cursorParams(path: string, starter: QueryParams): string[] {
-  const field = path.split('.').at(-1) ?? '';
+  const [field = ''] = path
+    .replace(/^header:(?:x-)?/, '')
+    .split('.')
+    .slice(-1);
   const bare = field.replace(/^next_?/i, '').replace(/^end_?/i, '');
   const own = bare === '' ? [] : [bare.charAt(0).toLowerCase() + bare.slice(1)];
-  const usual = CURSOR_PARAMS.replace('{field}', field).split(' ');
-  return [...new Set([...Object.keys(starter), ...own, ...usual])].slice(0, MAX_CURSOR_PARAMS);
+  const usual = CURSOR_PARAMS.map((name) => name.replace('{field}', field));
+  const isAlike = (name: string): number => Number(lettersOf(field).includes(lettersOf(name)));
+  const alikeFirst = usual.toSorted((a, b) => isAlike(b) - isAlike(a));
+  return [...new Set([...Object.keys(starter), ...own, ...alikeFirst])].slice(0, MAX_CURSOR_PARAMS);
+}
+
+function lettersOf(name: string): string {
+  return name.toLowerCase().replaceAll(/[^a-z]/g, '');
 }
 
 /** Requests the second page; null for an address that is not followed. */
@@ -277,7 +405,7 @@ async function followStep(
   { response: { url: smallUrl }, sizeParam, size }: SmallPage,
   { query, address = '' }: Step,
 ): Promise<{ response: ProbeResponse; records: JsonObject[] | null } | null> {
-  if (query !== undefined) return requestPage(listing, { [sizeParam]: String(size), ...query });
+  if (query !== undefined) return requestPage(listing, { ...sizeQuery(sizeParam, size), ...query });
   const { client, path, recordsPath, unwrap } = listing;
   const url = URL.parse(address, smallUrl.href);
   // Paths are requested below the base URL, with which the first page's address begins.
@@ -311,6 +439,6 @@ async function pageReached(
   if (position !== -1 || (!isNumbered && known.length > first.length)) return null;
   if (style !== 'page') return page;
   // After the known records it may be the third page as well: the page with the number 1 decides.
-  const one = await requestPage(listing, { [sizeParam]: String(size), [String(param)]: '1' });
+  const one = await requestPage(listing, { ...sizeQuery(sizeParam, size), [String(param)]: '1' });
   return isSamePage(first, one.records ?? [], id) ? page : fromZero;
 }

@@ -22,7 +22,10 @@ export type QueryParams = Readonly<Record<string, string>>;
 export interface ProbeRequest {
   /** Below the base URL; may have a query. */
   path: string;
+  /** True for a path at the root of the service, as descriptions have it. */
+  isAtRoot?: boolean;
   query?: QueryParams;
+  headers?: QueryParams;
   /** Replaces the form of the credential that was found. */
   form?: CredentialForm;
   isFalse?: boolean;
@@ -38,7 +41,7 @@ export interface ProbeResponse {
   headers: AnswerHeaders;
   /** The parsed body, also of a refusal; undefined if it is not JSON. */
   json: JsonValue | undefined;
-  /** The beginning of the body of a refusal. */
+  /** The beginning of a body that is a refusal, or no JSON. */
   text: string;
   /** The body of a success as UTF-8. */
   bytes: Buffer;
@@ -65,8 +68,8 @@ export function describeResponse({ requested, status, problem }: ProbeResponse):
 }
 
 /** The address of a request, without its credential. */
-export function requestUrl(baseUrl: URL, { path, query = {} }: ProbeRequest): URL {
-  const url = new URL(baseUrl);
+export function requestUrl(baseUrl: URL, { path, query = {}, isAtRoot = false }: ProbeRequest): URL {
+  const url = isAtRoot ? new URL(baseUrl.origin) : new URL(baseUrl);
   const [pathname = '', search = ''] = path.split('?');
   url.pathname = url.pathname.replace(/\/+$/, '') + pathname;
   url.search = search;
@@ -97,6 +100,8 @@ interface ProbeClientOptions {
   clock: Clock;
   secrets: readonly string[];
   maxRequests: number;
+  /** True if the user has set it. */
+  isFixed: boolean;
   signal: AbortSignal;
   /** The proxies of the environment; none if absent. */
   network?: Network | undefined;
@@ -104,6 +109,8 @@ interface ProbeClientOptions {
 }
 
 const MAX_ATTEMPTS = 3;
+/** Of a description that is no JSON. */
+const MAX_TEXT_BYTES = 500_000;
 const MAX_WAIT_MS = 60_000;
 const HEADERS = { accept: 'application/json', 'user-agent': 'content-sync' };
 const BODY_LIMITS = { values: 1_000_000, digits: 1_000_000 };
@@ -121,11 +128,15 @@ export class ProbeClient implements AsyncDisposable {
   readonly #exchange: SendRequest;
   readonly #limiter: RateLimiter;
   readonly #responses = new Map<string, Promise<ProbeResponse>>();
-  #reserved = 0;
   #lastProblem = '';
   readonly statuses = new Set<number>();
+  /** What the last refusal of a credential says. */
+  lastChallenge = '';
   /** Requests sent, redirects and repetitions included. */
   spent = 0;
+  maxRequests: number;
+  /** Requests that are kept for later: if no others remain, `RequestsSpent` is thrown. */
+  reserved = 0;
   form: CredentialForm = NO_CREDENTIAL;
 
   constructor(options: ProbeClientOptions) {
@@ -134,6 +145,7 @@ export class ProbeClient implements AsyncDisposable {
     const http = { ...defaults.http, timeout: 30_000, headers_timeout: 20_000 };
     const dialect = rateDialectSchema.parse('auto');
     this.#options = options;
+    this.maxRequests = options.maxRequests;
     this.#agent = createAgent(http, network);
     this.#exchange = createExchange(this.#agent, http, clock);
     this.#limiter = createRateLimiter({ clock, dialect, share: 0.9, concurrency: 1, maxWaitMs: MAX_WAIT_MS });
@@ -145,12 +157,12 @@ export class ProbeClient implements AsyncDisposable {
   }
 
   get remaining(): number {
-    return Math.max(0, this.#options.maxRequests - this.spent - this.#reserved);
+    return Math.max(0, this.maxRequests - this.spent - this.reserved);
   }
 
-  /** Keeps requests for later: if no others remain, `RequestsSpent` is thrown. */
-  reserve(requests: number): void {
-    this.#reserved = requests;
+  /** Further requests are allowed, unless the user has set their number. */
+  allowMore(requests: number): void {
+    if (!this.#options.isFixed) this.maxRequests += requests;
   }
 
   /** True if the service has responded with nothing but 401 and 403. */
@@ -177,24 +189,30 @@ export class ProbeClient implements AsyncDisposable {
   get(request: ProbeRequest): Promise<ProbeResponse> {
     const { form = this.form, isFalse = false } = request;
     const url = requestUrl(this.#options.baseUrl, request);
-    const key = `${form.shown} ${isFalse ? 'false' : 'own'} ${url.href}`;
+    const { headers = {} } = request;
+    const key = `${form.shown} ${isFalse ? 'false' : 'own'} ${url.href} ${JSON.stringify(headers)}`;
     const known = this.#responses.get(key);
     if (known !== undefined) return known;
-    const response = this.#getOnce(url, form, isFalse);
+    const response = this.#getOnce(url, { form, isFalse, headers });
     this.#responses.set(key, response);
     // A request that could not be sent may be sent again.
     response.catch(() => this.#responses.delete(key));
     return response;
   }
 
-  async #getOnce(url: URL, form: CredentialForm, isFalse: boolean): Promise<ProbeResponse> {
+  async #getOnce(
+    url: URL,
+    { form, isFalse, headers }: Required<Pick<ProbeRequest, 'form' | 'isFalse' | 'headers'>>,
+  ): Promise<ProbeResponse> {
     const { baseUrl, credential, secrets } = this.#options;
-    const requested = scrub(displayPath(baseUrl, url), secrets);
+    const sent = Object.entries(headers).map(([name, value]) => ` (${name}: ${value})`);
+    const requested = scrub(displayPath(baseUrl, url) + sent.join(''), secrets);
     const secret = credential === null ? '' : isFalse ? falseSecret(credential.secret) : credential.secret;
     const policy = { home: baseUrl.origin, allowsOthers: false, secrets };
     let hop = firstHop(url, policy);
     for (let attempts = 1; ;) {
-      const carried = hop.credentialed && secret !== '' ? form.carry(secret) : {};
+      const own = hop.credentialed && secret !== '' ? form.carry(secret) : {};
+      const carried = { ...own, headers: { ...headers, ...own.headers } };
       let { response, mayRetry } = await this.#send(hop, carried, requested);
       if (REDIRECTS.has(response.status)) {
         try {
@@ -209,6 +227,9 @@ export class ProbeClient implements AsyncDisposable {
       if (!mayRetry || attempts >= MAX_ATTEMPTS) {
         if (response.status !== 0) this.statuses.add(response.status);
         this.#lastProblem = response.problem;
+        if (response.status === 401 || response.status === 403) {
+          this.lastChallenge = `${String(response.headers['www-authenticate'] ?? '')} ${response.text}`;
+        }
         return response;
       }
       attempts += 1;
@@ -240,9 +261,10 @@ export class ProbeClient implements AsyncDisposable {
           const { outcome, reason } = judge({ ...seen, limits });
           const { status, headers } = wire;
           const serverDate = clockOf(headers['date'], clock.now());
-          const text = seen.excerpt.slice(0, 2_000);
           const problem = outcome === 'ok' ? '' : reason;
           const { json } = seen;
+          const isJson = status >= 300 || json !== undefined;
+          const text = isJson ? seen.excerpt.slice(0, 2_000) : wire.bytes.toString('utf8', 0, MAX_TEXT_BYTES);
           const response = { requested, url: hop.url, status, headers, json, text, bytes, problem, serverDate };
           // A success whose body is not JSON has none the next time either.
           const isSuccess = wire.failure === null && status >= 200 && status < 300;

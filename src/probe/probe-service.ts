@@ -4,7 +4,7 @@ import type { Clock } from '../model/clock.ts';
 import { ConfigError, SyncError } from '../model/errors.ts';
 import type { JsonValue } from '../model/json.ts';
 import { holdsSecret, scrub } from '../observe/scrub.ts';
-import { type Credential, parseForm } from './credential-forms.ts';
+import { type Credential, namedHeaders, parseForm } from './credential-forms.ts';
 import { probeDeleted, probeTimes, probeView } from './fields.ts';
 import { probeFilter } from './filter.ts';
 import { probeId, probeItem } from './item.ts';
@@ -26,8 +26,10 @@ export interface ProbeOptions {
   openapi?: JsonValue | undefined;
   /** Path or URL of one at the service. */
   openapiPath?: string | undefined;
-  /** 60 if absent. */
+  /** If absent, 60 for the service and 25 for each listing. */
   maxRequests?: number | undefined;
+  /** Chooses among the listings that were found; all of them if absent. */
+  choose?: ((listings: readonly ListingSummary[]) => Promise<readonly string[]>) | undefined;
   clock: Clock;
   network?: Network | undefined;
   /** Texts that must not be written: the credential is added. */
@@ -46,42 +48,41 @@ export interface ProbeProgress {
   maxRequests: number;
 }
 
+/** A listing that was found, with the number of records that were seen and that the service tells. */
+export interface ListingSummary {
+  name: string;
+  path: string;
+  seen: number;
+  total: number | null;
+}
+
 export interface ProbeResult extends FittedProfile {
   baseUrl: string;
   /** The form of the credential, as `auth` of the profile says it. */
   scheme: Readonly<Record<string, string>>;
+  /** The secrets of the settings for it; `secret` is the text that stands for the credential there. */
+  settings: (secret: string) => Record<string, unknown>;
   notes: readonly string[];
   requests: number;
   /** True if every line was proved. */
   isProved: boolean;
-  resources: readonly { name: string; path: string; seen: number; total: number | null }[];
+  resources: readonly ListingSummary[];
 }
 
-/** An experiment with one listing, and the field that stays a guess if no request is left for it. */
-interface Experiment {
-  run: (listing: ProbedListing, ids: readonly string[]) => Promise<void>;
-  field: string | null;
-  /** The safest reading. */
-  fallback: (listing: ProbedListing) => unknown;
-}
-
-/** In their order: each builds on the findings of those before. */
-const EXPERIMENTS: readonly Experiment[] = [
-  { run: probeView, field: null, fallback: () => null },
-  {
-    run: probePages,
-    field: 'page',
-    fallback: ({ conventions: { page } }) =>
-      page === null ? { style: 'single' } : { ...page.fields, size: page.size },
-  },
-  { run: probeTimes, field: 'updated', fallback: () => null },
-  { run: probeItem, field: 'item', fallback: () => null },
-  { run: probeFilter, field: 'incremental', fallback: () => null },
+/** In their order, because each builds on the findings of those before: the field, and what finds it out. */
+const EXPERIMENTS: readonly [string, (listing: ProbedListing, ids: readonly string[]) => Promise<void>][] = [
+  ['query', probeView],
+  ['page', probePages],
+  ['updated', probeTimes],
+  ['item', probeItem],
+  ['incremental', probeFilter],
 ];
 
-export const MAX_REQUESTS = 60;
-/** Kept for each listing that is still to be examined. */
-const RESERVED_PER_LISTING = 5;
+/** Requests for the service, and for each listing; while no listing is found, some of those of the first one are used. */
+const SERVICE_REQUESTS = 60;
+const LISTING_REQUESTS = 25;
+const SEARCH_REQUESTS = 70;
+const MIN_REQUESTS = 15;
 
 /**
  * Finds a profile for a service by experiment: GET only, one request at a time, at the service's pace, at most
@@ -89,36 +90,40 @@ const RESERVED_PER_LISTING = 5;
  * was found, `DeferredError` if the service demands a wait of more than a minute, and the signal's reason.
  */
 export async function probeService(options: ProbeOptions): Promise<ProbeResult> {
-  const { baseUrl, clock, credential, signal, secrets, network, maxRequests = MAX_REQUESTS } = options;
+  const { baseUrl, clock, credential, signal, secrets, network, choose } = options;
   refuseUnknownForm(options);
-  if (credential !== null) secrets.push(credential.secret);
+  if (credential !== null) secrets.push(credential.secret, ...Object.values(credential.headers ?? {}));
   let about = 'credential';
+  const { maxRequests = SEARCH_REQUESTS } = options;
   const onRequest = (requested: string, requests: number): void =>
-    options.progress?.({ about, requested, requests, maxRequests });
-  await using client = new ProbeClient({
-    network,
-    baseUrl,
-    credential,
-    clock,
-    secrets,
-    maxRequests,
-    signal,
-    onRequest,
-  });
+    options.progress?.({ about, requested, requests, maxRequests: client.maxRequests });
+  const common = { network, baseUrl, credential, clock, secrets, signal, isFixed: options.maxRequests !== undefined };
+  await using client = new ProbeClient({ ...common, maxRequests, onRequest });
   try {
-    const nothing = { unknown: null, page: null, filter: null, item: null, gone: null, view: null };
-    const conventions = { ...nothing, parameters: new Set<string>(), updated: [] };
-    const context: ProbeContext = { client, clock, conventions, notes: [] };
+    const nothing = { unknown: null, page: null, filter: null, item: null, gone: null };
+    const seen = { parameters: new Set<string>(), credentialText: '', updated: [], isUnsized: false, largestWhole: 0 };
+    const context: ProbeContext = { client, clock, conventions: { ...nothing, ...seen }, notes: [] };
     const findings = newFindings();
-    const listings = await findListings(context, { ...options, findings, onListings: () => (about = 'listings') });
+    const all = await findListings(context, { ...options, findings, onListings: () => (about = 'listings') });
+    if (all.length === 0) throw noListing(client, options);
+    const chosen = choose === undefined ? null : await choose(all.map(toSummary));
+    const selected = chosen === null ? all : all.filter(({ name }) => chosen.includes(name));
+    // Nothing can be learned of an empty listing.
+    const filled = selected.filter(({ records }) => records.length > 0);
+    const listings = filled.length > 0 ? filled : selected;
+    const empty = selected.filter((listing) => !listings.includes(listing)).map(({ path }) => path);
+    if (empty.length > 0) context.notes.push(`empty, and so not copied: ${empty.join(', ')} (run this again later)`);
+    const allowed = SERVICE_REQUESTS + LISTING_REQUESTS * listings.length;
+    client.allowMore(Math.max(allowed, client.spent + MIN_REQUESTS * listings.length) - client.maxRequests);
+    const each = Math.floor(client.remaining / listings.length);
     for (const [at, listing] of listings.entries()) {
       about = listing.name;
+      // What one listing leaves, the next ones may use, and the first needs most.
       const others = listings.length - at - 1;
-      client.reserve(Math.min(others * RESERVED_PER_LISTING, Math.floor((maxRequests - client.spent) / 2)));
+      client.reserved = Math.floor((others * each) / 3);
       await probeListing(listing);
     }
-    if (listings.length === 0) throw noListing(client, credential !== null);
-    return toResult(options, findings.all, listings, { requests: client.spent, notes: context.notes });
+    return toResult(options, [...findings.all, ...listings.flatMap((each) => each.findings.all)], context, listings);
   } catch (error) {
     if (error instanceof RequestsSpent) throw nothingFound(`${maxRequests} requests were not enough to find a listing`);
     throw error;
@@ -128,12 +133,16 @@ export async function probeService(options: ProbeOptions): Promise<ProbeResult> 
 /** Finds out all that a profile says of one listing, as far as requests are left. */
 async function probeListing(listing: ProbedListing): Promise<void> {
   const ids = probeId(listing);
-  for (const { run, field, fallback } of EXPERIMENTS) {
+  for (const [field, run] of EXPERIMENTS) {
     try {
       await run(listing, ids);
     } catch (error) {
       if (!(error instanceof RequestsSpent)) throw error;
-      if (field !== null) listing.findings.guessed([field], fallback(listing), 'no request was left to try it');
+      if (field === 'query') continue;
+      const { page } = listing.conventions;
+      const isSized = typeof page?.fields['size_param'] === 'string';
+      const likeBefore = isSized ? { ...page?.fields, size: page?.size } : { style: 'single' };
+      listing.findings.guessed([field], field === 'page' ? likeBefore : null, 'no request was left to try it');
     }
   }
   probeDeleted(listing);
@@ -141,44 +150,61 @@ async function probeListing(listing: ProbedListing): Promise<void> {
 
 function toResult(
   { baseUrl, secrets }: ProbeOptions,
-  common: readonly Finding[],
+  found: readonly Finding[],
+  { client, notes }: ProbeContext,
   listings: readonly ProbedListing[],
-  spent: { requests: number; notes: readonly string[] },
 ): ProbeResult {
   const long = secrets.filter((secret) => secret.length >= 8);
-  const findings = [...common, ...listings.flatMap((listing) => listing.findings.all)]
+  const findings = found
     // A service may put the credential into its links and its refusals.
     .filter(({ value }) => !holdsSecret(JSON.stringify(value ?? null), long))
     .map((finding): Finding => Object.assign(finding, { evidence: scrub(finding.evidence, secrets) }));
   const fitted = profileFrom(findings);
-  const auth = findings.find(({ path }) => path[0] === 'auth')?.value;
+  const { scheme, settings } = client.form;
   return {
     ...fitted,
+    scheme,
+    settings,
+    notes,
     baseUrl: baseUrl.href.replace(/\/$/, ''),
-    scheme: typeof auth === 'object' && auth !== null ? Object.fromEntries(Object.entries(auth)) : {},
-    ...spent,
+    requests: client.spent,
     isProved: fitted.lost.length === 0 && fitted.findings.every(({ proved }) => proved),
-    resources: listings.map(({ name, path, records, total }) => ({ name, path, seen: records.length, total })),
+    resources: listings.map(toSummary),
   };
 }
 
+function toSummary({ name, path, records, total }: ProbedListing): ListingSummary {
+  return { name, path, seen: records.length, total };
+}
+
 /** Why there is no listing: the service has not responded at all, has refused everything, or has none. */
-function noListing(client: ProbeClient, hasCredential: boolean): SyncError {
+function noListing(client: ProbeClient, { credential }: ProbeOptions): SyncError {
   client.refuseSilence();
   if (!client.isRefused()) return nothingFound('no listing of records was found');
-  const what = hasCredential ? 'the credential was refused' : 'the service wants a credential';
+  const what = credential === null ? 'the service wants a credential' : 'the credential was refused';
   return new SyncError('probe_failed', `${what}: every response was ${[...client.statuses].join(' or ')}`, {
     recovery: 'stop',
-    hint: hasCredential
-      ? 'check the credential; if it is right, name how it is sent with --auth header:<name> or --auth query:<name>: a key is sent in the address only if you say so'
-      : 'give the credential with --credential-env NAME',
+    hint: refusalHint(client, credential),
   });
+}
+
+/** The one thing to give, by what the refusals say. */
+function refusalHint({ lastChallenge }: ProbeClient, credential: Credential | null): string {
+  const headers = namedHeaders(lastChallenge);
+  if (headers.length > 1) {
+    return `it wants several headers: ${headers.map((name) => `--header ${name}=VARIABLE`).join(' ')}, with the names of the environment variables that hold them`;
+  }
+  if (/basic/i.test(lastChallenge) && credential?.user === undefined) {
+    return 'it wants a user name and a password: give --user NAME, and the password with --credential-env VARIABLE';
+  }
+  if (credential === null) return 'give the credential with --credential-env NAME';
+  return 'check the credential; if it is right, name the header that carries it with --header NAME=VARIABLE, or the parameter with --auth query:<name>';
 }
 
 function nothingFound(why: string): SyncError {
   return new SyncError('probe_failed', why, {
     recovery: 'stop',
-    hint: 'name a listing with --path, such as --path /posts; the address is where the API begins, such as https://cms.example.com/api, and the credential that of an account that may read; a key is sent in the address only with --auth query:<name>',
+    hint: 'name a listing with --path, such as --path /posts; the address is where the API begins, such as https://cms.example.com/api, and the credential that of an account that may read',
   });
 }
 

@@ -4,7 +4,7 @@ import type { JsonObject } from '../model/json.ts';
 import { fieldAt, type UnwrapRule } from '../rows/records/as-record.ts';
 import type { ProbeClient, ProbeResponse, QueryParams } from './probe-client.ts';
 import { isRefusal } from './probe-client.ts';
-import type { Findings } from './profile.ts';
+import type { Finding, Findings } from './profile.ts';
 import { recordsIn } from './record-lists.ts';
 
 /** What one resource showed: experiments with the next one try it first. */
@@ -14,10 +14,20 @@ export interface Conventions {
    * nothing is listed. Null while that is not known.
    */
   unknown: 'ignored' | 'refused' | 'filters' | null;
-  /** Names of query parameters that a document, an index or a link of the service names. */
+  /** Names of query parameters that a document, an index, a link or a refusal of the service names. */
   parameters: Set<string>;
-  /** The page section of a profile without what depends on the resource, and the number of records per page. */
-  page: { fields: Readonly<Record<string, unknown>>; size: number } | null;
+  /** What a document says about credentials. */
+  credentialText: string;
+  /** The page section of a profile without what depends on the resource, the number of records per page, and the ends. */
+  page: {
+    fields: Readonly<Record<string, unknown>>;
+    size: number;
+    ends: readonly Pick<Finding, 'path' | 'value'>[];
+  } | null;
+  /** True if an earlier listing has no parameter for the size of a page. */
+  isUnsized: boolean;
+  /** Records of the largest listing that has no pages; 0 while there is none. */
+  largestWhole: number;
   /** Parameters, as `filter.ts` writes them. */
   filter: { form: QueryParams; format: string } | 'none' | null;
   /** The fields with the time of change. */
@@ -26,8 +36,6 @@ export interface Conventions {
   item: { suffix: string; id: string; record: string } | null;
   /** The status for a record that does not exist. */
   gone: number | null;
-  /** Parameters that list unpublished records too; null while nothing was tried. */
-  view: QueryParams | 'none' | null;
 }
 
 export interface ProbeContext {
@@ -63,13 +71,15 @@ export interface ProbedListing extends ProbeContext {
   id: string;
   /** The field with the time of the last change, and those that replace it if it is null. */
   updated: string[];
+  /** The path of one record that the family of the service has. */
+  item: string | undefined;
   findings: Findings;
 }
 
 /** Requests the listing with further parameters; `records` is null if that is refused or cannot be read. */
-export async function requestPage(listing: ProbedListing, more: QueryParams) {
+export async function requestPage(listing: ProbedListing, more: QueryParams, headers: QueryParams = {}) {
   const { client, path, query, starter, recordsPath, unwrap } = listing;
-  const response = await client.get({ path, query: { ...query, ...starter, ...more } });
+  const response = await client.get({ path, query: { ...query, ...starter, ...more }, headers });
   return { response, records: recordsIn(response, recordsPath, unwrap) };
 }
 
@@ -79,6 +89,9 @@ export async function learnUnknown(listing: ProbedListing): Promise<Conventions[
   if (conventions.unknown !== null) return conventions.unknown;
   const { response, records } = await requestPage(listing, { content_sync_control: '1' });
   const isHidden = records !== null && records.length === 0 && listing.records.length > 0;
+  // A refusal may say which parameters there are.
+  if (isRefusal(response))
+    for (const name of response.text.match(/[\w$]+(?:\[[\w$]+\])*/g) ?? []) conventions.parameters.add(name);
   conventions.unknown = isRefusal(response) ? 'refused' : isHidden ? 'filters' : 'ignored';
   return conventions.unknown;
 }

@@ -19,7 +19,7 @@ export interface Finding {
 
 /** Fields of a profile and of a resource, in the order in which they are written. */
 const FIELD_ORDER =
-  'version_prefix auth identity path query records unwrap id updated times incremental page item item_record gone deleted'.split(
+  'version_prefix auth identity path query headers records empty unwrap id updated times incremental page item item_record gone deleted'.split(
     ' ',
   );
 
@@ -58,8 +58,9 @@ export interface FittedProfile {
 }
 
 /**
- * The profile that the findings make. A field that the grammar does not know, or not with this value, is left out and
- * reported as lost, so that the profile can always be loaded; so is a resource that cannot be read without it.
+ * The profile that the findings make. A part that the grammar does not know, or not with this value, is left out and
+ * reported as lost, so that the profile can always be loaded: an end of a page section, else a whole section, else the
+ * resource.
  */
 export function profileFrom(findings: readonly Finding[]): FittedProfile {
   let rest = findings;
@@ -69,12 +70,26 @@ export function profileFrom(findings: readonly Finding[]): FittedProfile {
     const lost = findings.filter((finding) => !rest.includes(finding));
     if (parsed.success) return { fields, profile: parsed.data, findings: rest, lost };
     const tried = rest;
-    const refused = parsed.error.issues.flatMap((issue) => refusedParts(issue, tried));
+    const refused = parsed.error.issues.map(({ path }) => {
+      const isOptional = /^(?:end|absent_is_end|total|pages|has_more)$/.test(String(path[3]));
+      const depths = [isOptional ? 4 : 3, 3, 2, 1];
+      const parts = depths.map((depth) => path.slice(0, depth).map(String));
+      return parts.find((part) => tried.some((finding) => isWithin(finding, part))) ?? [];
+    });
     rest = tried.filter((finding) => !refused.some((part) => isWithin(finding, part)));
-    if (!rest.some(({ path }) => path[0] === 'resources')) {
-      throw inexpressible(findings.filter((finding) => !rest.includes(finding)));
-    }
+    if (rest.some(({ path }) => path[0] === 'resources')) continue;
+    const example = lost[0] ?? findings.find((finding) => !rest.includes(finding));
+    const value = `${example?.path.join('.')} would be ${JSON.stringify(example?.value)}`;
+    throw new SyncError('probe_failed', `a profile cannot say how this service is read: ${value}`, {
+      recovery: 'stop',
+      hint: 'see the grammar of profiles for what comes near, and try it with `content-sync check`',
+    });
   }
+}
+
+/** True for a finding about the part, or about a field of it. */
+function isWithin({ path }: Finding, part: readonly string[]): boolean {
+  return part.every((key, index) => path[index] === key);
 }
 
 function toFields(findings: readonly Finding[]): Fields {
@@ -90,41 +105,6 @@ function toFields(findings: readonly Finding[]): Fields {
   }
   const fields: Fields = document.toJS();
   return fields;
-}
-
-/** Fields of a page section without which a scan fails rather than going wrong. */
-const OPTIONAL_PAGE_FIELDS: ReadonlySet<string> = new Set(['end', 'absent_is_end', 'total', 'pages', 'has_more']);
-
-interface SchemaIssue {
-  path: readonly PropertyKey[];
-  keys?: readonly string[];
-}
-
-/**
- * The parts to leave out for an issue: an optional field of a page section; else the whole section, because it means
- * something else with a part of it left out; the whole resource, if nothing was found about the section that it lacks.
- */
-function refusedParts({ path, keys = [] }: SchemaIssue, findings: readonly Finding[]): string[][] {
-  const at = path.map(String);
-  return (keys.length === 0 ? [at] : keys.map((key) => [...at, key])).map((field) => {
-    const isOptional = field[2] === 'page' && OPTIONAL_PAGE_FIELDS.has(field[3] ?? '');
-    const part = field.slice(0, isOptional ? 4 : field[0] === 'resources' ? 3 : 1);
-    return findings.some((finding) => isWithin(finding, part)) ? part : part.slice(0, -1);
-  });
-}
-
-/** True for a finding about the part, or about a field of it. */
-function isWithin({ path }: Finding, part: readonly string[]): boolean {
-  return part.every((key, index) => path[index] === key);
-}
-
-function inexpressible(lost: readonly Finding[]): SyncError {
-  const example = lost.find(({ path }) => path.includes('page')) ?? lost[0];
-  const value = `${example?.path.join('.')} would be ${JSON.stringify(example?.value)}`;
-  return new SyncError('probe_failed', `a profile cannot say how this service is read: ${value}`, {
-    recovery: 'stop',
-    hint: 'see the grammar of profiles for what comes near, and try it with `content-sync check`',
-  });
 }
 
 const MAX_EVIDENCE = 220;

@@ -3,17 +3,11 @@ import type { JsonObject, JsonValue } from '../model/json.ts';
 import { isObject, unwrapped, type UnwrapRule } from '../rows/records/as-record.ts';
 import { selectRecords } from '../rows/records/select-records.ts';
 import { isUsable, type ProbeResponse } from './probe-client.ts';
+import { ASIDE, LIST_NAMES, WRAPPER } from './vocabulary.ts';
 
-/** Names that services give to the list of records; '' is the body itself. */
-const LIST_NAMES: ReadonlySet<string> = new Set(
-  ' data items results records entries rows list docs content hits values'.split(' '),
-);
-/** Lists that are likelier to be about the records than of them. */
-const ASIDE = /error|link|includ|meta|facet|filter|categor|breadcrumb/i;
-/** Names of the one field of a list's entries that holds the record. */
-const WRAPPER = /^(?:node|doc|document|record|resource|item|entry|_source|value)$/;
 const ID = /^_?(?:id|uuid|uid|guid|key)$/i;
-const PLAIN_KEY = /^[\w$-]+$/;
+/** A key that is no sentence or address. */
+const PLAIN_KEY = /^[\w$@:.-]+$/;
 const MAX_LEVELS = 4;
 
 /** A path in a body that may hold the records. */
@@ -26,7 +20,7 @@ interface RecordList {
 /** Every path of several objects in a body, the likeliest first: with a usual name or the resource's, then the longest. */
 export function recordLists(json: JsonValue, name: string): RecordList[] {
   const rank = ({ path, count }: RecordList): number => {
-    const bare = path.replaceAll(/\[[*\d]\]|\.?\*$/g, '');
+    const bare = path.replaceAll(/\[[*\d]\].*|\.?\*$/g, '');
     const isNamed = LIST_NAMES.has(bare) || bare.split('.').at(-1)?.toLowerCase() === name.toLowerCase();
     const depth = path === '' ? 0 : path.split('.').length;
     const penalty = (ASIDE.test(path) && !isNamed ? 2_000 : 0) + (count === 0 ? 300 : 0) + depth * 10;
@@ -40,7 +34,7 @@ function* listsIn(value: JsonValue, path: string, level: number): Generator<Reco
   if (Array.isArray(value)) {
     if (value.every(isObject)) yield* listsInArray(value, path, level);
   } else if (isObject(value) && level < MAX_LEVELS) {
-    if (isMapOfRecords(value)) yield { path: joinPath(path, '*'), count: Object.keys(value).length };
+    if (isMapOfRecords(value)) yield { path: path === '' ? '*' : `${path}.*`, count: Object.keys(value).length };
     else {
       for (const [key, below] of Object.entries(value)) {
         if (PLAIN_KEY.test(key)) yield* listsIn(below, joinPath(path, key), level + 1);
@@ -65,13 +59,16 @@ function* listsInArray(list: readonly JsonObject[], path: string, level: number)
   if (inner.length === 0) yield { path, count: list.length };
 }
 
-/** The field of all entries that holds the record: the only object in them. */
+/** The field of all entries that holds the record: the only object in them that has an id. */
 function wrapperOf(list: readonly JsonObject[]): string | null {
   const [first = {}] = list;
-  const [key, ...others] = Object.keys(first).filter((name) => isObject(first[name]));
-  if (key === undefined || others.length > 0 || Object.keys(first).length > 4 || !WRAPPER.test(key)) return null;
-  const inner = list.map((entry) => entry[key]);
-  return inner.every((value) => isObject(value) && Object.keys(value).some((name) => ID.test(name))) ? key : null;
+  const [key, ...others] = Object.keys(first).filter((name) => holdsRecord(first[name]));
+  if (key === undefined || others.length > 0 || Object.keys(first).length > 5 || !WRAPPER.test(key)) return null;
+  return list.every((entry) => holdsRecord(entry[key])) ? key : null;
+}
+
+function holdsRecord(value: JsonValue | undefined): boolean {
+  return isObject(value) && Object.keys(value).some((name) => ID.test(name));
 }
 
 /** Several objects under keys of their own, alike in their fields. */
@@ -99,7 +96,8 @@ export function recordsIn(
 }
 
 export function joinPath(parent: string, key: string): string {
-  return parent === '' ? key : `${parent}.${key}`;
+  const step = /[."'*[\]]/.test(key) ? JSON.stringify(key) : key;
+  return parent === '' ? step : `${parent}.${step}`;
 }
 
 /** A value of a response or record, and its path as a profile names it: `meta.total`, `header:X-Total`. */
@@ -112,8 +110,6 @@ export interface ValueAt<T> {
 export function* valuesIn(value: JsonValue, levels: number, parent = ''): Generator<ValueAt<JsonValue>> {
   if (!isObject(value)) return;
   for (const [key, below] of Object.entries(value)) {
-    // A path cannot lead to such a key.
-    if (key.includes('.')) continue;
     const path = joinPath(parent, key);
     yield { path, value: below };
     if (levels > 1) yield* valuesIn(below, levels - 1, path);

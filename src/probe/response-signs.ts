@@ -5,12 +5,7 @@ import { countIn, parseLinkHeader, undeclaredSignals } from '../pagination/reque
 import { isObject } from '../rows/records/as-record.ts';
 import type { ProbeResponse } from './probe-client.ts';
 import { type ValueAt, valuesIn } from './record-lists.ts';
-
-/** Names of fields that hold the address of the next page, a cursor, or whether there are more records; in snake_case. */
-const NEXT_URL = /(?:^|[._])(?:next|next_?(?:page|url|link|href|page_?url)?|next\.href|@?odata_?next_?link)$/i;
-const CURSOR =
-  /(?:^|[._])(?:next|next_?cursor(?:_?mark)?|cursor|cursors?\.(?:next|after)|next_?page|next_?page_?token|next_?token|page_?token|next_?(?:key|offset|id|start)|after|end_?cursor|continuation(?:_?token)?|offset|scroll_?id|sync_?token|bookmark|marker|next_?marker)$/i;
-const HAS_MORE = /(?:^|[._])(?:has_?(?:more|next|next_?page)|more|is_?truncated)$/i;
+import { CURSOR, CURSOR_HEADER, HAS_MORE, NEXT_URL } from './vocabulary.ts';
 
 const MAX_LEVELS = 4;
 
@@ -26,14 +21,21 @@ export function plainValues(json: JsonValue, recordsPath: string): ValueAt<JsonV
 /** A page section that names no path, so that all are searched. */
 const NOTHING_NAMED = pageSchema.parse({ style: 'single' });
 
-/** Numbers that may be the total of records, and the number of pages, at paths that a profile can name. */
+/**
+ * Numbers that may be the total of records, and the number of pages, at paths that a profile can name; `stated` has totals
+ * at other places too, such as `Content-Range`.
+ */
 export function countsIn({ headers, json = null }: ProbeResponse, recordsPath: string) {
   const { totals, pages } = undeclaredSignals({ headers, json }, recordsPath, NOTHING_NAMED, new Set());
   const named = (found: typeof totals): ValueAt<number>[] =>
-    found
-      .filter(({ path, count }) => countIn({ headers, json }, path) === count)
-      .map(({ path, count }) => ({ path, value: count }));
-  return { totals: named(totals), pages: named(pages) };
+    found.flatMap(({ path: dotted, count }) => {
+      // A key such as @odata.count has a dot.
+      const path = [dotted, `"${dotted}"`, `${dotted}.value`].find(
+        (each) => countIn({ headers, json }, each) === count,
+      );
+      return path === undefined ? [] : [{ path, value: count }];
+    });
+  return { totals: named(totals), pages: named(pages), stated: totals.map(({ count }) => count) };
 }
 
 interface NextSigns {
@@ -63,7 +65,12 @@ export function nextSigns(response: ProbeResponse, recordsPath: string): NextSig
       if (NEXT_URL.test(snakeCase(path))) urls.push(found);
     } else if (CURSOR.test(snakeCase(path)) || (!isNumber && parents.has(parentPath(path)))) cursors.push(found);
   }
-  const saysMore = link !== null || urls.length > 0 || flags.length > 0;
+  for (const [name, value] of Object.entries(response.headers)) {
+    if (typeof value === 'string' && value !== '' && CURSOR_HEADER.test(name))
+      cursors.push({ path: `header:${name}`, value });
+  }
+  const inHeader = cursors.some(({ path }) => path.startsWith('header:'));
+  const saysMore = link !== null || urls.length > 0 || flags.length > 0 || inHeader;
   return { link, urls, cursors, hasMore: flags[0]?.path ?? null, saysMore };
 }
 

@@ -14,23 +14,17 @@ import {
   warn,
 } from '../checks/listing-scan.ts';
 import {
-  clockFinding,
-  describedFields,
+  hiddenFields,
   fieldFindings,
   listingFinding,
-  pageSizeFindings,
   requestAsOthers,
   requestWithoutParameters,
 } from '../checks/listing.ts';
 import { timesFindings } from '../checks/times.ts';
 import { asksForEnd, type ReportWindows } from '../config/profile/incremental.ts';
-import type { Profile, Relations } from '../config/profile/profile.ts';
-import type { TableAccess } from '../database/reading.ts';
-import { explainUnresolved, resolveRelations } from '../load/grow-views.ts';
+import type { Profile } from '../config/profile/profile.ts';
 import type { SourceRecord } from '../model/json.ts';
-import type { ResourceShape } from '../model/table.ts';
 import { timeZone } from '../model/time-zone.ts';
-import { visibleText } from '../model/visible-text.ts';
 import type { Page } from '../pagination/page.ts';
 import { type ScanOptions, scanPages } from '../pagination/scan-pages.ts';
 import { fieldAt } from '../rows/records/as-record.ts';
@@ -74,11 +68,9 @@ export async function checkResource(
   const values = first.records.map(({ value }) => value);
   const findings = [
     listed,
-    ...pageSizeFindings(pages, profile),
     ...fieldFindings(first.records, profile),
-    clockFinding(first, context.clock),
-    ...timesFindings(values, first.serverDate, profile),
-    ...describedFields(first.records, profile),
+    ...timesFindings(values, profile),
+    ...hiddenFields(first.records, profile),
   ];
   if (profile.incremental !== null) {
     const { incremental } = profile;
@@ -119,53 +111,6 @@ async function runTest(check: string, signal: AbortSignal, test: () => Promise<C
     signal.throwIfAborted();
     return failure(check, error);
   }
-}
-
-/**
- * Whether the columns of the profile's relations are there, and how many of their references lead to no live record.
- * Nothing before anything was copied.
- */
-export async function relationFindings(
-  reader: TableAccess,
-  shapes: readonly ResourceShape[],
-  relations: Relations,
-): Promise<CheckFinding[]> {
-  if (shapes.length === 0) return [];
-  const found: CheckFinding[] = [];
-  for (const [source, target] of Object.entries(relations)) {
-    const name = `${source} → ${target}`;
-    const [relation] = resolveRelations({ [source]: target }, shapes);
-    if (relation === undefined) {
-      const detail = `${name} is left out: ${explainUnresolved(source, target, shapes)}`;
-      found.push(warn('relation', detail, LEFT_OUT));
-      continue;
-    }
-    const { from, to } = relation;
-    const counted = await reader.rows.dangling({
-      table: from.table.name,
-      column: from.column,
-      isMarked: from.table.path.length === 0,
-      target: { table: to.table.name, key: to.column },
-    });
-    found.push(danglingFinding(name, counted));
-  }
-  return found;
-}
-
-const LEFT_OUT =
-  'a column comes with its first value, and a list with its first element; where it never will, correct the relation in the profile, or set it to null';
-
-function danglingFinding(
-  name: string,
-  { references, dangling, example }: Awaited<ReturnType<TableAccess['rows']['dangling']>>,
-): CheckFinding {
-  if (dangling === 0) return ok('relation', `${name}: all ${references} references lead to a record`);
-  const detail = `${name}: ${dangling} of ${references} references lead to no live record, such as ${visibleText(example ?? '')}`;
-  const hint =
-    dangling === references
-      ? 'they may be keys of something else: correct the relation in the profile'
-      : 'their records are deleted, or not to be seen by this credential; joins leave these rows out';
-  return warn('relation', detail, hint);
 }
 
 /** Pages of a window that are read at most: more say nothing else. */

@@ -83,7 +83,7 @@ describe('content-sync init, without a terminal', () => {
       KEY,
     });
     expect(ended.stdout).toMatch(
-      /Ghost, Content API.*Written: config.content-sync\.yaml.*Next: content-sync backfill/s,
+      /Ghost, Content API.*Written: config.content-sync\.yaml.*posts: ok, 23 records.*Next: content-sync serve/s,
     );
     expect(ended.stdout).not.toContain(KEY);
     expect(ended.code).toBe(0);
@@ -101,11 +101,11 @@ describe('content-sync init, without a terminal', () => {
     const ended = await runCommand(['init', '--url', url, '--credential-env', 'KEY', '--source', 'cms'], folder, {
       KEY,
     });
-    expect(ended.stdout).toMatch(/No shipped profile fits.*posts at \/posts: 23/s);
+    expect(ended.stdout).toMatch(/No shipped profile fits.*posts at \/posts: 23.*posts: ok, 23 of 23 records, verified by count/s);
     expect(ended.code).toBe(0);
     expect(existsSync(path.join(folder, 'config', 'cms.profile.yaml'))).toBe(true);
     const backfill = await runCommand(['backfill', '--json'], folder, { KEY });
-    expect(JSON.parse(backfill.stdout)).toMatchObject({ status: 'ok', resources: [{ inserted: 23 }] });
+    expect(JSON.parse(backfill.stdout)).toMatchObject({ status: 'ok', resources: [{ unchanged: 23 }] });
   });
 
   it.each([
@@ -189,7 +189,7 @@ describe('content-sync init, without a terminal', () => {
     expect(await init('--source', 'blog')).toMatchObject({ code: 2, stderr: expect.stringContaining('a source blog') });
     const added = await init('--source', 'cms');
     expect([added.code, added.stderr]).toEqual([0, '']);
-    expect(added.stdout).toContain('Next: content-sync backfill --source cms');
+    expect(added.stdout).toContain('Next: content-sync serve --source cms');
     const after = readFileSync(config, 'utf8');
     for (const line of before.split('\n').filter((each) => each.includes('#'))) expect(after).toContain(line);
     expect(after).toMatch(/ {2}cms:\n {4}base_url: http/);
@@ -225,9 +225,10 @@ describe('content-sync init, at a terminal', () => {
         [/Content API key/, `${KEY}\r`],
         [/Database of the copy/, '\r'],
         [/Write config.content-sync\.yaml/, '\r'],
+        [/Copy it now/, '\r'],
       ],
     );
-    expect(said.text).toMatch(/Next: content-sync backfill/);
+    expect(said.text).toMatch(/Next: content-sync serve/);
     expect(said.text).not.toContain(KEY);
     expect(said.code).toBe(0);
     const env = path.join(folder, '.env');

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
+import { interpolate } from '../../src/config/file/interpolate.ts';
+import { profileSchema } from '../../src/config/profile/profile.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';
 import { type ProbeOptions, type ProbeResult, probeService } from '../../src/probe/probe-service.ts';
 import { toYaml } from '../../src/probe/profile.ts';
-import { interpolate } from '../../src/config/file/interpolate.ts';
-import { profileSchema } from '../../src/config/profile/profile.ts';
 import { type Responder, startListing } from '../pagination/listing-server.ts';
 
 const JSON_TYPE = { 'content-type': 'application/json' };
@@ -24,7 +24,7 @@ const posts =
 /** Services of which a profile can be made, with a word that its remarks must have. */
 const POOR: Record<string, { respond: Responder; word: RegExp }> = {
   'an empty collection': { respond: posts(() => ({ data: [], total: 0 })), word: /not proved: the listing is empty/ },
-  'one record': { respond: posts(() => ({ data: some(1, 1) })), word: /not proved: there is only one record/ },
+  'one record': { respond: posts(() => ({ data: some(1, 1) })), word: /style: single/ },
   'a listing without an end': {
     respond: posts((query) => {
       const [size, page] = [Number(query.get('limit') ?? 10), Number(query.get('page') ?? 1)];

@@ -1,26 +1,29 @@
 // Finds the profile and the credential of a service for `init`: by its responses, or by experiment.
 import { packagedProfiles, readPackagedProfile } from '../../config/load-profile.ts';
 import { defaultNetwork } from '../../config/network.ts';
+import { filterName } from '../../config/profile/incremental.ts';
 import type { Profile } from '../../config/profile/profile.ts';
 import { meetsConditions } from '../../http/outcome/outcome-table.ts';
 import { ConfigError } from '../../model/errors.ts';
 import { ProbeClient } from '../../probe/probe-client.ts';
-import { probeService } from '../../probe/probe-service.ts';
+import { type ListingSummary, probeService, type ProbeResult } from '../../probe/probe-service.ts';
 import { toYaml } from '../../probe/profile.ts';
 import { type CliContext, print } from '../command/context.ts';
-import { progressOn, refuseInsecure } from '../probe.ts';
+import { progressOn, readOpenapi, refuseInsecure } from '../probe.ts';
 import type { Questions } from './questions.ts';
 
 /** The settings of a service for the config. */
 export interface FoundService {
   baseUrl: string;
-  auth: Record<string, string>;
+  auth: Record<string, unknown>;
   /** Variables for `.env`, with their values. */
   variables: Record<string, string>;
   /** Name of a shipped profile, or of a file. */
   profile: string;
   /** Text of a new profile, which replaces `profile`; null if none was needed. */
   profileText: string | null;
+  /** What the experiments found; null for a profile that was there. */
+  probed: ProbeResult | null;
 }
 
 /** A profile, and its name as a config has it. */
@@ -39,7 +42,11 @@ interface ServiceQuery {
   credentialEnv?: string;
   user?: string;
   auth?: string;
+  /** `NAME=VARIABLE`: headers with secrets, and the variables that hold them. */
+  header?: string[];
   path?: string[];
+  /** An OpenAPI document: a file, or a path or URL of the service. */
+  openapi?: string;
 }
 
 /** The parts of a credential in the config, by its type: a user's name, and the secret. Other types have more parts. */
@@ -79,7 +86,7 @@ export async function findService(
   const asksUser = fields.user !== undefined;
   const user = asksUser ? await questions.text({ message: 'User name', option: '--user' }, query.user) : undefined;
   const baseUrl = withoutPrefix(url, profile);
-  return { baseUrl, ...credentialSettings(type, secret, user), profile: name, profileText: null };
+  return { baseUrl, ...credentialSettings(type, secret, user), profile: name, profileText: null, probed: null };
 }
 
 /** The shipped profiles of which the service shows every sign; several if one service has several APIs. */
@@ -88,7 +95,7 @@ async function recogniseService(context: CliContext, url: string): Promise<Named
   const { origin, pathname } = new URL(url);
   const network = defaultNetwork(context.cwd, context.env);
   const options = { network, baseUrl: new URL(origin), credential: null, clock, secrets, signal };
-  await using client = new ProbeClient({ ...options, maxRequests: MAX_SIGN_REQUESTS });
+  await using client = new ProbeClient({ ...options, maxRequests: MAX_SIGN_REQUESTS, isFixed: true });
   const found: NamedProfile[] = [];
   for (const name of packagedProfiles()) {
     const profile = readPackagedProfile(name);
@@ -138,24 +145,85 @@ function withoutPrefix(address: string, { version_prefix }: Profile): string {
 }
 
 async function probeUnknown(context: CliContext, questions: Questions, query: ServiceQuery): Promise<FoundService> {
-  const { user, auth: form, path: paths } = query;
+  const { user, auth: form, path: paths, header } = query;
   const wanted = { about: 'an API key, token or password', isOptional: true };
-  const secret = await takeSecret(context, questions, query, wanted);
+  const secret = header === undefined ? await takeSecret(context, questions, query, wanted) : null;
+  const headers = header === undefined ? null : readHeaders(context, header);
   const baseUrl = new URL(query.url);
-  if (secret !== null) refuseInsecure(baseUrl, 'where the network is safe, use probe --allow-insecure');
+  const credential = headers ?? (secret === null ? null : { secret: secret.value, user });
+  if (credential !== null) refuseInsecure(baseUrl, 'where the network is safe, use probe --allow-insecure');
   const { clock, secrets, signal } = context;
-  const credential = secret === null ? null : { secret: secret.value, user };
-  const progress = progressOn(context);
-  const network = defaultNetwork(context.cwd, context.env);
-  const options = { network, baseUrl, credential, auth: form, paths, clock, secrets, signal, progress };
-  const result = await probeService(options);
-  const lines = result.resources.map(
-    ({ name, path, seen, total }) => `  ${name} at ${path}: ${total ?? `${seen} or more`}`,
-  );
-  const open = '\nSome lines of the profile were not verified: they are marked "not proved".';
-  print(context, `Found with ${result.requests} requests:\n${lines.join('\n')}${result.isProved ? '' : open}`);
-  const settings = credentialSettings(result.scheme['type'] ?? 'none', secret, user);
-  return { baseUrl: result.baseUrl, ...settings, profile: '', profileText: toYaml(result) };
+  const openapi = query.openapi === undefined ? undefined : readOpenapi(context, query.openapi, baseUrl);
+  const choose = (listings: readonly ListingSummary[]): Promise<string[]> => {
+    const choices = listings.map(({ name, path, seen, total }) => ({
+      value: name,
+      label: `${name} at ${path}: ${total ?? `${seen} or more`} records`,
+    }));
+    return questions.several('Which listings are to be copied?', choices);
+  };
+  const result = await probeService({
+    network: defaultNetwork(context.cwd, context.env),
+    baseUrl,
+    credential,
+    auth: form,
+    paths,
+    ...openapi,
+    choose,
+    clock,
+    secrets,
+    signal,
+    progress: progressOn(context),
+  });
+  print(context, `Found with ${result.requests} requests:\n${listingTable(result)}`);
+  for (const note of result.notes) print(context, note);
+  const { type = 'none' } = result.scheme;
+  const known = secret === null ? {} : result.settings(`\${${secret.variable}}`);
+  const auth = headers?.auth ?? { type, ...known };
+  const variables = secret?.isNew === true ? { [secret.variable]: secret.value } : {};
+  return { baseUrl: result.baseUrl, auth, variables, profile: '', profileText: toYaml(result), probed: result };
+}
+
+/** The headers of `--header NAME=VARIABLE` with their secrets, and the settings for them. */
+function readHeaders({ env }: CliContext, given: readonly string[]) {
+  const named = given.map((text) => {
+    const [, name = '', variable = ''] = /^([\w-]+)[=:]\s*(\w+)$/.exec(text) ?? [];
+    const value = env[variable]?.trim() ?? '';
+    if (value !== '') return { name, variable, value };
+    throw new ConfigError('usage', `--header ${text}: expected NAME=VARIABLE, with a variable that is set`, {
+      hint: 'such as --header X-Api-Key=SHOP_KEY, with SHOP_KEY in the environment or in .env; once for each header',
+    });
+  });
+  const headers = Object.fromEntries(named.map(({ name, value }) => [name, value]));
+  const settings = Object.fromEntries(named.map(({ name, variable }) => [name, `\${${variable}}`]));
+  return { secret: named[0]?.value ?? '', headers, auth: { type: 'headers', headers: settings } };
+}
+
+/** What was found of each listing, as lines of a table. */
+function listingTable({ resources, profile }: ProbeResult): string {
+  const rows = resources.flatMap(({ name, path, seen, total }) => {
+    const found = profile.resources[name];
+    if (found === undefined) return [[`${name} at ${path}: cannot be copied, see the profile`]];
+    const { page, incremental, item, unverified } = found;
+    return [
+      [
+        `${name} at ${path}: ${total ?? `${seen} or more`}`,
+        page.style === 'single' ? 'one page' : `pages by ${page.style}`,
+        incremental === null ? 'changes by full scans' : `changes by ${filterName(incremental)}`,
+        item === null ? 'deletes by full scans' : 'deletes by single records',
+        unverified.length === 0 ? 'all verified' : `not verified: ${unverified.join(', ')}`,
+      ],
+    ];
+  });
+  const widths = [0, 1, 2, 3].map((at) => Math.max(0, ...rows.map((row) => row[at]?.length ?? 0)));
+  return rows
+    .map(
+      (row) =>
+        `  ${row
+          .map((cell, at) => cell.padEnd(widths[at] ?? 0))
+          .join('  ')
+          .trimEnd()}`,
+    )
+    .join('\n');
 }
 
 interface TakenSecret {

@@ -1,6 +1,6 @@
 // The profile that `init` writes for the collections of one account, in addition to a shipped profile.
-import { writeFileSync } from 'node:fs';
-import { stringify } from 'yaml';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { parseDocument, stringify } from 'yaml';
 import { escapePlaceholders } from '../../config/file/interpolate.ts';
 import { type ProfileFields, readPackagedProfile } from '../../config/load-profile.ts';
 import type { Profile } from '../../config/profile/profile.ts';
@@ -58,20 +58,27 @@ export async function findCollections(context: CliContext, source: SourceSetting
   writeFileSync(own.path, ownProfileText(own));
 }
 
-/** Removes the filter of resources for which `check` found that it does not work; true if there are any. */
-export function dropFilters(own: OwnProfile, sections: readonly Section[]): boolean {
-  const failed = sections.filter(
-    ({ resource, findings }) =>
-      Object.hasOwn(own.resources, resource) &&
-      findings.some(({ check, status }) => status !== 'ok' && ['filter', 'updated'].includes(check)),
+/** What is removed from a resource if `check` found that it does not work. */
+const REMOVED: Readonly<Record<string, readonly string[]>> = {
+  filter: ['incremental'],
+  updated: ['updated', 'incremental'],
+  item: ['item'],
+};
+
+/**
+ * Removes filters and paths of single records that failed in `check` from the profile at this path: the copy is right
+ * without them. True if there are any.
+ */
+export function dropFailed(path: string, sections: readonly Section[], statuses: readonly string[]): boolean {
+  const document = parseDocument(readFileSync(path, 'utf8'));
+  const dropped = sections.flatMap(({ resource, findings }) =>
+    findings
+      .filter(({ status }) => statuses.includes(status) && document.hasIn(['resources', resource]))
+      .flatMap(({ check }) => (REMOVED[check] ?? []).map((field) => ['resources', resource, field])),
   );
-  if (failed.length === 0) return false;
-  const unfiltered = failed.map(({ resource }): [string, ProfileFields] => {
-    return [resource, { ...own.resources[resource], updated: null, incremental: null }];
-  });
-  own.resources = { ...own.resources, ...Object.fromEntries(unfiltered) };
-  writeFileSync(own.path, ownProfileText(own));
-  return true;
+  for (const field of dropped) document.setIn(field, null);
+  if (dropped.length > 0) writeFileSync(path, document.toString({ lineWidth: 0 }));
+  return dropped.length > 0;
 }
 
 /** Null if the service refuses the request. */

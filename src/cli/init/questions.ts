@@ -59,6 +59,15 @@ export class Questions {
     return answered<string>(select<string>({ message, options: choices, initialValue: preset, ...this.#streams }));
   }
 
+  /** By checkbox; all of them are the default. */
+  async several(message: string, choices: { value: string; label: string }[]): Promise<string[]> {
+    const all = choices.map(({ value }) => value);
+    if (this.#acceptsDefaults) return all;
+    const { multiselect } = await import('@clack/prompts');
+    const asked = { message, options: choices, initialValues: all, required: true, ...this.#streams };
+    return answered<string[]>(multiselect<string>(asked));
+  }
+
   async confirm(message: string): Promise<boolean> {
     if (this.#acceptsDefaults) return true;
     const { confirm } = await import('@clack/prompts');
