@@ -20,7 +20,7 @@ import { STARTERS } from './vocabulary.ts';
 
 const MAX_LISTINGS = 30;
 /** Further requests for the search, of those that each listing has. */
-const REQUESTS_PER_FOUND = 10;
+const REQUESTS_PER_FOUND = 17;
 
 interface ListingSearch {
   baseUrl: URL;
@@ -94,7 +94,7 @@ async function openListings(
       if (listings.length >= MAX_LISTINGS) break;
       const listing = await openListing(context, baseUrl, candidate, new Set(listings.map(({ name }) => name)));
       if (listing !== null) listings.push(listing);
-      if (listing !== null) context.client.allowMore(REQUESTS_PER_FOUND);
+      if (listing !== null && listings.length > 1) context.client.allowMore(REQUESTS_PER_FOUND);
       opened += 1;
     }
   } catch (error) {
