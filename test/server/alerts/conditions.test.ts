@@ -56,6 +56,18 @@ describe('findConditions', () => {
       ['blog partial content'],
     ],
     [
+      'one whose first warning is no reason, and is not shown',
+      {
+        runs: [
+          {
+            ...ended('partial', 1),
+            warnings: ['times_cut', 'end_unproved'].map((code) => ({ code, message: code, hint: 'look' })),
+          },
+        ],
+      },
+      ['blog partial content'],
+    ],
+    [
       'one that was partial for rejected records',
       { runs: [{ ...ended('partial', 1), rejected: 3 }], rejects: [{ reason: 'no_id', count: 3 }] },
       ['blog rejects content', 'blog partial content'],
