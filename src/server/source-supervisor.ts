@@ -44,7 +44,7 @@ export interface OpenSource {
   use: <T>(work: (app: App) => Promise<T>) => Promise<T>;
   scan: ScheduleParts['run'];
   /** Starts to process deliveries; null if other processes may do that. */
-  startDrain(scan: Scheduler['scanNow']): Drain | null;
+  startDrain(scan: Scheduler['scanWhenAllowed']): Drain | null;
   /** Maintains warehouse and queue; called about every `maintenanceIntervalMs`. */
   maintain: () => Promise<void>;
 }
@@ -186,7 +186,7 @@ export class SourceSupervisor {
       run: (resource, ...rest) => pings.around([resource], () => open.scan(resource, ...rest)),
       failed: (resource, error) => log.error({ resource, error }, `the run did not begin: ${messageOf(error)}`),
     });
-    const drain = open.startDrain(scheduler.scanNow);
+    const drain = open.startDrain(scheduler.scanWhenAllowed);
     this.#scheduler = scheduler;
     scheduler.start();
     const failed = (error: unknown): void => log.warn({ error }, `the maintenance was deferred: ${messageOf(error)}`);

@@ -166,6 +166,22 @@ describe('scanNow', () => {
     ]);
   });
 
+  it('waits after a refused credential if a delivery asks, and not if a user does', async () => {
+    const played = started({ schedule: SELDOM, course: () => ({ lasts: 0, status: 'failed', code: 'auth_failed' }) });
+    const ask = (how: 'scanNow' | 'scanWhenAllowed') =>
+      void played.scheduler[how]('content', 'sync').catch(() => undefined);
+    ask('scanWhenAllowed');
+    await played.clock.advance(5_000);
+    ask('scanWhenAllowed');
+    await played.clock.advance(30 * MINUTE);
+    expect(beginnings(played)).toEqual([0]);
+    await played.clock.advance(31 * MINUTE);
+    expect(beginnings(played)).toEqual([0, 3_600]);
+    ask('scanNow');
+    await played.clock.advance(2_000);
+    expect(beginnings(played)).toHaveLength(3);
+  });
+
   it('refuses a resource that it does not know, and all that is left when it stops', async () => {
     const played = started({ schedule: SELDOM, course: (_, __, signal) => never(signal) });
     await expect(played.scheduler.scanNow('pages', 'sync')).rejects.toMatchObject({ code: 'unknown_resource' });
