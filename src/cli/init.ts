@@ -1,4 +1,3 @@
-// `content-sync init`: writes a working config from an address and a credential, and checks it.
 import { appendFileSync, chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, isAbsolute, join, relative, resolve } from 'node:path';
 import { Command } from 'commander';
@@ -18,6 +17,8 @@ import { findService, type FoundService, type NamedProfile } from './init/find-s
 import { dropFailed, findCollections, type OwnProfile, ownProfileText } from './init/own-profile.ts';
 import { Questions } from './init/questions.ts';
 import { syncHere } from './sync.ts';
+
+// `content-sync init`: writes a working config from an address and a credential, and checks it.
 
 /** Every question has an option that answers it. */
 interface InitOptions {
@@ -245,7 +246,7 @@ function readProfile({ cwd, env }: CliContext, name: string, config: string): Na
   return { name: named, profile: read.profile };
 }
 
-/** The config to which a source is added; null if it does not exist. Throws `ConfigError` (`file_exists`) if that is impossible. */
+/** The config to which a source is added; null if it does not exist. Throws `ConfigError` if that is impossible. */
 function readExisting(config: string, cwd: string): ExistingConfig | null {
   if (!existsSync(config)) return null;
   const text = readFileSync(config, 'utf8');
@@ -260,7 +261,7 @@ function readExisting(config: string, cwd: string): ExistingConfig | null {
 
 function refuseExisting(file: string, cwd: string): void {
   if (!existsSync(file)) return;
-  throw new ConfigError('file_exists', `${relative(cwd, file)} exists already`, {
+  throw new ConfigError('usage', `${relative(cwd, file)} exists already`, {
     hint: 'name another --config, or add --force to replace it',
   });
 }

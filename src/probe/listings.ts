@@ -56,11 +56,10 @@ export async function findListings(context: ProbeContext, search: ListingSearch)
   if (listings.length > 0) return listings;
   // The links of an index may lead to other indexes.
   const indexes = await Promise.all(candidates.slice(0, 5).map(({ path }) => client.get({ path })));
-  return openListings(
-    context,
-    baseUrl,
-    indexes.flatMap((response) => pathsIn(context, response, baseUrl)),
-  );
+  const linked = indexes.flatMap((response) => pathsIn(context, response, baseUrl));
+  const below = await openListings(context, baseUrl, linked);
+  if (below.length > 0) return below;
+  return openListings(context, baseUrl, (await discover(place, false, false)).candidates);
 }
 
 /** The listings that the user names, or those of the document that the user names. */

@@ -100,7 +100,7 @@ export async function probeService(options: ProbeOptions): Promise<ProbeResult> 
   const common = { network, baseUrl, credential, clock, secrets, signal, isFixed: options.maxRequests !== undefined };
   await using client = new ProbeClient({ ...common, maxRequests, onRequest });
   try {
-    const nothing = { unknown: null, page: null, filter: null, item: null, gone: null, view: null };
+    const nothing = { unknown: null, page: null, filter: null, item: null, gone: null };
     const seen = { parameters: new Set<string>(), credentialText: '', updated: [], isUnsized: false, largestWhole: 0 };
     const context: ProbeContext = { client, clock, conventions: { ...nothing, ...seen }, notes: [] };
     const findings = newFindings();

@@ -251,7 +251,7 @@ function createFilesJob(
         !due.includes(resource) && reported.get(resource) !== run;
       const unreported = [...found.runs].filter(isNew).map(([resource]) => resource);
       if (due.length > 0) {
-        const reports = await use((app) => app.files.fetch({ resources: due, signal, saved: activity.filesSaved }));
+        const reports = await use((app) => app.files.fetch({ resources: due, signal, saved: activity.fileSaved }));
         logFiles(log, reports);
         activity.filesStopBy(null);
         await use((app) => app.files.updateNewestRuns(reports));

@@ -63,27 +63,27 @@ export async function checkItemReading(
   record: SourceRecord,
   lane: Lane,
 ): Promise<string | null> {
-  const doubt = await findDoubt(context, key, record, lane);
-  return context.profile.accept.includes('item') ? null : doubt;
+  const mismatch = await findMismatch(context, key, record, lane);
+  return context.profile.accept.includes('item') ? null : mismatch;
 }
 
 /** Throws `item_unproved` if a record that was fetched individually may differ from what the listing would show. */
-export async function refuseDoubtful(
+export async function refuseUnverifiedItem(
   context: ResourceContext,
   key: string,
   { record, requestedAt }: FoundRecord,
   lane: Lane,
 ): Promise<void> {
   context.proof.at = Math.max(context.proof.at, requestedAt);
-  const doubt = await checkItemReading(context, key, record, lane);
-  if (doubt === null) return;
-  throw new SyncError('item_unproved', doubt, {
+  const mismatch = await checkItemReading(context, key, record, lane);
+  if (mismatch === null) return;
+  throw new SyncError('item_unproved', mismatch, {
     recovery: 'stop',
     hint: 'content-sync check compares records read alone with the listed ones',
   });
 }
 
-async function findDoubt(
+async function findMismatch(
   context: ResourceContext,
   key: string,
   record: SourceRecord,

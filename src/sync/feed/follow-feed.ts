@@ -1,8 +1,3 @@
-// Syncs a resource by the service's feed of changes, after a full scan if there is no cursor yet.
-//
-// The first run fetches the feed's present cursor, scans everything, and then reads the feed from that cursor, so that
-// nothing that changed during the scan is missed. Later runs only read the feed. Services forget old cursors: then
-// everything is scanned again.
 import pMap from 'p-map';
 import { keyIn } from '../../checks/listing-scan.ts';
 import type { ChangeFeed } from '../../config/profile/delete-fields.ts';
@@ -25,16 +20,14 @@ import { fullPlan } from '../filter/filter-evidence.ts';
 import type { ScanPlan } from '../plan.ts';
 import { countPage, countRecords, type RunContext, withPage } from '../run-progress.ts';
 import { scanUntilComplete, type WholeScan } from '../scan/scan-until-complete.ts';
-import { loadRecord, refuseDoubtful } from '../single-record.ts';
-import {
-  changesIn,
-  cursorAt,
-  type FeedChanges,
-  nextPosition,
-  readFeedState,
-  requestFeed,
-  requestStart,
-} from './feed-response.ts';
+import { loadRecord, refuseUnverifiedItem } from '../single-record.ts';
+import { changesIn, cursorAt, type FeedChanges, nextPosition, readFeedState, requestFeed, requestStart } from './feed-response.ts';
+
+// Syncs a resource by the service's feed of changes, after a full scan if there is no cursor yet.
+//
+// The first run fetches the feed's present cursor, scans everything, and then reads the feed from that cursor, so that
+// nothing that changed during the scan is missed. Later runs only read the feed. Services forget old cursors: then
+// everything is scanned again.
 
 /** Called after a full scan that may be compared with the copy to find deletes. */
 type OnScanned = (scan: WholeScan) => Promise<void>;
@@ -230,7 +223,7 @@ async function fetchAndLoad(context: RunContext, key: string): Promise<void> {
   const { warehouse, owned, progress } = context;
   const reading = await readItem(context, key, 'incremental');
   if (reading.isThere) {
-    await refuseDoubtful(context, key, reading, 'incremental');
+    await refuseUnverifiedItem(context, key, reading, 'incremental');
     countRecords(progress, await loadRecord(context, key, reading, { acceptsOlder: true }));
     return;
   }

@@ -20,7 +20,7 @@ export interface FilesRequest {
   resources: readonly string[];
   signal: AbortSignal;
   /** Called after the outcome of a file was committed. */
-  saved?: ((saved: readonly FetchedFile[]) => void) | undefined;
+  saved?: ((file: FetchedFile) => void) | undefined;
 }
 
 export interface FilesReport {
@@ -138,7 +138,7 @@ class FetchPass {
     const changes = saveOutcome(warehouse.own, row, outcome, clock.now());
     const objects = object === null ? [] : saveObject(warehouse.own, object);
     await warehouse.apply([...changes, ...objects], this.#lease.proof());
-    this.#request.saved?.([file]);
+    this.#request.saved?.(file);
     const counts = this.counts.get(row.resource) ?? { fetched: 0, bytes: 0, unchanged: 0 };
     this.counts.set(row.resource, counts);
     if (outcome.is === 'fetched') counts.bytes += outcome.bytes;

@@ -1,8 +1,3 @@
-// Replaces the rows of report windows by a response, in one transaction.
-//
-// A response for January replaces all rows of January: new and changed ones are written, and rows that it lacks are marked
-// as deleted. Two guards precede that: nothing is deleted by a response that may lack rows, and a window that would lose
-// too many rows stays as it is (held) until an operator confirms.
 import type { CompiledQuery } from 'kysely';
 import type { ReportWindows } from '../../config/profile/incremental.ts';
 import type { CheckpointRow, WindowRow } from '../../database/own-tables.ts';
@@ -28,18 +23,13 @@ import { isWrittenAfter } from '../deletes/soft-delete.ts';
 import type { ResourceContext } from '../resource-context.ts';
 import { countPage, type RunContext, withPage } from '../run-progress.ts';
 import type { JoinedPage, StatedTotals } from './read-range.ts';
-import {
-  type Day,
-  dayBegin,
-  dayBeginLatest,
-  dayOf,
-  dayOfCell,
-  type DayReading,
-  isFinalAt,
-  type ReportRange,
-  type ReportWindow,
-  windowAt,
-} from './report-windows.ts';
+import { type Day, dayBegin, dayBeginLatest, dayOf, dayOfCell, type DayReading, isFinalAt, type ReportRange, type ReportWindow, windowAt } from './report-windows.ts';
+
+// Replaces the rows of report windows by a response, in one transaction.
+//
+// A response for January replaces all rows of January: new and changed ones are written, and rows that it lacks are marked
+// as deleted. Two guards precede that: nothing is deleted by a response that may lack rows, and a window that would lose
+// too many rows stays as it is (held) until an operator confirms.
 
 /** The windows of a resource, and what is known of their rows. */
 export interface StoredReports {
@@ -57,7 +47,7 @@ export interface RangeResponse {
   range: ReportRange;
   page: JoinedPage;
   /** False if rows may be missing from it: then nothing is deleted. */
-  isWhole: boolean;
+  isComplete: boolean;
   /** True if it holds as many rows as the service lists for one query. */
   isCapped: boolean;
   /** Null if the totals are as counted. */
@@ -74,12 +64,12 @@ const MAX_FREE_LOSSES = 10;
 export async function findExcessiveLosses(
   context: ResourceContext,
   stored: StoredReports,
-  { range, page, isWhole }: RangeResponse,
+  { range, page, isComplete }: RangeResponse,
 ): Promise<HeldWindows> {
   const { profile, deletes } = context;
   const { keyed, rejects } = keyRecords(page.records, profile);
   // A rejected record may be that of a row.
-  if (!isWhole || rejects.length > 0) return new Map();
+  if (!isComplete || rejects.length > 0) return new Map();
   const before = await readRowsBefore(context, stored, range);
   const listed = keyed.filter(({ value }) => tombstoneOf(value, profile) === null);
   const response = { keys: new Set(listed.map(({ key }) => key)), written: listed };
@@ -119,7 +109,7 @@ export async function replaceRange(
 ): Promise<CheckpointRow> {
   const { warehouse, clock, owned, progress, run, watcher } = context;
   const { own } = warehouse;
-  const { range, page, isWhole } = response;
+  const { range, page, isComplete } = response;
   const isHeld = (day: Day | null): boolean =>
     day !== null && held.has(windowAt(day, stored.windows.granularity).start);
   const records = page.records.filter(({ value }) => held.size === 0 || !isHeld(dayIn(stored, value)));
@@ -131,7 +121,7 @@ export async function replaceRange(
     const keys = new Set(facts.keys);
     for (const { key } of facts.tombstoned) keys.delete(key);
     // A record without a usable key may be that of a row.
-    const mayDelete = isWhole && facts.unkeyed === 0;
+    const mayDelete = isComplete && facts.unkeyed === 0;
     const isGone = (row: RowOfDay): boolean => mayDelete && isLoss(context, page, row);
     const contents = compareWindows(stored, open, before, { keys, written: facts.written }, isGone);
     await progress.columns.addPage(context, facts, timestampText(page.requestedAt));
@@ -275,7 +265,7 @@ const NOT_HELD = { dropped_at: null, held_at: null, held: null, released_at: nul
 function fetchedRow(
   resource: string,
   { windows, rows }: StoredReports,
-  { page: { requestedAt }, isCapped, isWhole, totals }: RangeResponse,
+  { page: { requestedAt }, isCapped, isComplete, totals }: RangeResponse,
   { window, rows: count, hasChanged }: ComparedWindow,
 ): WindowRow {
   const at = timestampText(requestedAt);
@@ -284,7 +274,7 @@ function fetchedRow(
     window_start: window.start,
     window_end: window.end,
     fetched_at: at,
-    is_final: (isWhole || isCapped) && isFinalAt(requestedAt, window, windows) ? 1 : 0,
+    is_final: (isComplete || isCapped) && isFinalAt(requestedAt, window, windows) ? 1 : 0,
     rows: count,
     totals: totals === null ? null : JSON.stringify(totals),
     capped: isCapped ? 1 : 0,

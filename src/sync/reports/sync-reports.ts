@@ -266,7 +266,7 @@ async function applyAnswer(
   const response = {
     range,
     page,
-    isWhole: verdict.isComplete && verdict.allowsDeletes && !isFull,
+    isComplete: verdict.isComplete && verdict.allowsDeletes && !isFull,
     isCapped: isFull,
     totals: differs.length === 0 ? null : { from: range.from, to: range.to, differs },
   };
