@@ -125,7 +125,7 @@ function rootsBelow({ pathname }: URL): readonly string[] {
 async function findByUsualName({ context: { client }, baseUrl, open, stopsAtRefusal }: Search): Promise<Candidate[]> {
   const roots = rootsBelow(baseUrl);
   const places = [
-    { place: (name: string) => `/${name}`, count: 36 },
+    { place: (name: string) => `/${name}`, count: 30 },
     { place: (name: string) => `/${name.charAt(0).toUpperCase()}${name.slice(1)}`, count: 8 },
     ...roots.slice(1).map((root) => ({ place: (name: string) => `${root}/${name}`, count: 4 })),
   ];

@@ -185,10 +185,10 @@ export async function findInListing(
 ): Promise<ListingLookup> {
   const since = await lookupSince(context, updated);
   if (since === undefined) return { is: 'unknown' };
-  const { records, tombstones, requestedAt, isWhole } = await sharedLookup(context, { key, since, after }, lane);
+  const { records, tombstones, requestedAt, isFullListing } = await sharedLookup(context, { key, since, after }, lane);
   const record = records.get(key);
   if (record !== undefined) return { is: 'listed', record, requestedAt };
-  return { is: isWhole || tombstones.has(key) ? 'unlisted' : 'unknown' };
+  return { is: isFullListing || tombstones.has(key) ? 'unlisted' : 'unknown' };
 }
 
 /** The filter's value; null for the whole listing, if that is short enough; undefined if neither is possible. */
@@ -249,7 +249,7 @@ async function lookup(context: ResourceContext, key: string, since: string | nul
       }
       if (page.end !== null) {
         const { isComplete } = judgeScan(page.end, profile, null);
-        return { ...found, requestedAt, isWhole: isComplete && isKeyed && found.records.size > 0 };
+        return { ...found, requestedAt, isFullListing: isComplete && isKeyed && found.records.size > 0 };
       }
       if (Math.max(page.total ?? 0, page.number * profile.page.size + 1) > maxRecords(profile)) break;
     }
@@ -258,5 +258,5 @@ async function lookup(context: ResourceContext, key: string, since: string | nul
     // A scan reports pages that cannot be trusted.
     if (!(error instanceof SyncError) || error instanceof DeferredError || error.recovery !== 'stop') throw error;
   }
-  return { ...found, requestedAt, isWhole: false };
+  return { ...found, requestedAt, isFullListing: false };
 }

@@ -16,7 +16,7 @@ const ALL = [...ENTERPRISE, ...FRAMEWORKS, ...NODE, ...VENDORS];
 const PRODUCTS = ALL.filter(({ name }) => name.includes(process.env['SERVICE'] ?? ''));
 
 /** What is reached so far; at least 22 right and none wrong are wanted. */
-const REACHED = { right: 7, wrong: 2, tooManyRequests: 3 };
+const REACHED = { right: 31, wrong: 1, tooManyRequests: 3 };
 
 const failed = (error: unknown) => ({ code: 1, stdout: String(error), stderr: JSON.stringify(error) });
 

@@ -19,7 +19,7 @@ import { fedStatements } from '../deletes/detect-deletes.ts';
 import { fullPlan } from '../filter/filter-evidence.ts';
 import type { ScanPlan } from '../plan.ts';
 import { countPage, countRecords, type RunContext, withPage } from '../run-progress.ts';
-import { scanUntilComplete, type WholeScan } from '../scan/scan-until-complete.ts';
+import { type FinishedScan, scanUntilComplete } from '../scan/scan-until-complete.ts';
 import { loadRecord, refuseUnverifiedItem } from '../single-record.ts';
 import { changesIn, cursorAt, type FeedChanges, nextPosition, readFeedState, requestFeed, requestStart } from './feed-response.ts';
 
@@ -30,7 +30,7 @@ import { changesIn, cursorAt, type FeedChanges, nextPosition, readFeedState, req
 // everything is scanned again.
 
 /** Called after a full scan that may be compared with the copy to find deletes. */
-type OnScanned = (scan: WholeScan) => Promise<void>;
+type OnScanned = (scan: FinishedScan) => Promise<void>;
 
 /**
  * Brings the copy up to date by the service's feed of changes: a full scan if one is planned, and what the feed says

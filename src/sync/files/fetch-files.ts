@@ -151,12 +151,12 @@ const FILES_PER_STEP = 500;
 
 /** Adds what each record says of its file. Files that their record no longer names are left out: the next search hides them. */
 async function withAddresses(
-  { warehouse: { own }, profile: whole, listing, settings }: FilesContext,
+  { warehouse: { own }, profile: { resources }, listing, settings }: FilesContext,
   resource: string,
   rows: readonly FileRow[],
 ): Promise<DueFile[]> {
   const files = settings.kept[resource] ?? [];
-  const profile = whole.resources[resource];
+  const profile = resources[resource];
   if (profile === undefined) return [];
   const bodies = await currentBodies(own, resource, [...new Set(rows.map(({ record_id }) => record_id))]);
   const addresses = new Map<string, FileAddress>();

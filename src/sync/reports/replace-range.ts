@@ -39,7 +39,7 @@ export interface StoredReports {
   /** The stored state of each window, by its first day; updated with each range. */
   rows: Map<Day, WindowRow>;
   /** True if all rows are in windows that are stored as fetched. */
-  isKnown: boolean;
+  areAllRowsInWindows: boolean;
   candidateKeys: ReadonlySet<string>;
 }
 
@@ -178,7 +178,7 @@ function readRowsBefore(
   range: ReportRange,
 ): Promise<Map<string, RowOfDay>> {
   // A first scan need not look: before its end there is no index on the day.
-  const isNew = stored.isKnown && range.windows.every(({ start }) => !stored.rows.has(start));
+  const isNew = stored.areAllRowsInWindows && range.windows.every(({ start }) => !stored.rows.has(start));
   return isNew ? Promise.resolve(new Map()) : readRowsOfRange(context, stored, range, 'live');
 }
 

@@ -95,13 +95,13 @@ export async function loadPages(context: RunContext, attempt: ScanAttempt): Prom
       attempt.onPage?.(facts);
       next = checkpointAfterPage(context, checkpoint, page, facts, verdict?.isComplete ?? false);
       if (verdict !== null) ifComplete = checkpointAfterPage(context, checkpoint, page, facts, true);
-      const isWholeCopy = verdict?.isComplete === true && checkpoint.walk_mode === 'full';
+      const isFullCopy = verdict?.isComplete === true && checkpoint.walk_mode === 'full';
       return [
         ...candidateStatements(context, candidates, facts, page.requestedAt),
         saveCheckpoint(warehouse.own, next),
         saveCounters(warehouse.own, run, withPage(progress.figures, counted, progress.meter)),
         ...seenStatements(context, { page, facts, before: checkpoint, verdict }, next),
-        ...(isWholeCopy ? continueAfterScan(context, cursorOfScan(context, page)) : []),
+        ...(isFullCopy ? continueAfterScan(context, cursorOfScan(context, page)) : []),
       ];
     });
     checkpoint = next;
