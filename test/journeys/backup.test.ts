@@ -83,7 +83,7 @@ describe('a backup on SQLite', { timeout: longOrShort(3_600_000, 120_000) }, () 
     rmSync(file);
     expect(findInFolder(stage.folder, [NEEDLE])).toEqual([]);
     expect(await stage.run('sync')).toMatchObject({ code: 0 });
-    expect(await stage.run('verify', '--repair')).toMatchObject({ code: 0 });
+    expect(await stage.run('backfill')).toMatchObject({ code: 0 });
     expect(await stage.run('verify')).toMatchObject({ code: 0 });
     expect(rowsOf(stage.inboxFile(), '_sync_deliveries').length).toBe(acknowledged);
     expect(rowsOf(stage.file(), "content WHERE id LIKE 'told_%'").length).toBeGreaterThanOrEqual(acknowledged);

@@ -180,7 +180,6 @@ const OF_ONE_FILE: ReadonlySet<string> = new Set([
   'bad_request',
   'forbidden',
   'headers_too_large',
-  'unexpected_status',
   'too_many_redirects',
   'unexpected_status',
   'unsupported_encoding',

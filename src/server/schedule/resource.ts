@@ -121,11 +121,11 @@ export class ResourceSchedule {
     const { resource, times, clock, checkpoints, isPaused } = this.#parts;
     try {
       const wasPaused = this.#isPaused;
-      const before = this.#stored?.last_success_at;
+      const before = this.#stored?.last_success_at ?? null;
       this.#stored = await checkpoints(resource);
       this.#isPaused = await isPaused(resource);
       // Another process may have synced it.
-      const isRecovered = this.#failures > 0 && this.#stored?.last_success_at !== before;
+      const isRecovered = this.#failures > 0 && (this.#stored?.last_success_at ?? null) !== before;
       if (isRecovered || (wasPaused && !this.#isPaused)) this.#forgetFailures();
       this.#due = computeDue({ times, stored: this.#stored, now: clock.now(), watchedSince: this.#watchedSince });
     } catch (error) {

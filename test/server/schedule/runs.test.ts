@@ -91,6 +91,19 @@ describe('the scheduler', () => {
     expect(played.failures).toEqual([]);
   }); // prettier-ignore
 
+  it('waits after a first walk that failed on its way, which has stored its place', async () => {
+    const begun = { ...walkedAt(START), last_success_at: null, last_full_at: null, walk_mode: 'full' as const };
+    const played = started({
+      resources: { content: null },
+      course: () => {
+        played.stored.set('content', begun);
+        return unreachable();
+      },
+    });
+    await played.clock.advance(4 * MINUTE);
+    expect(beginnings(played)).toEqual([0, 60, 180]);
+  });
+
   it('F042 leaves what is parked alone until its time, also after restarts', async () => {
     const parked = { ...walkedAt(START - HOUR), due_at: timestampText(START + 10 * MINUTE) };
     const played = started({ resources: { content: parked }, course: () => ({ lasts: 0 }) });
