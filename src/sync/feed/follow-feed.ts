@@ -1,3 +1,8 @@
+// Syncs a resource by the service's feed of changes, after a full scan if there is no cursor yet.
+//
+// The first run fetches the feed's present cursor, scans everything, and then reads the feed from that cursor, so that
+// nothing that changed during the scan is missed. Later runs only read the feed. Services forget old cursors: then
+// everything is scanned again.
 import pMap from 'p-map';
 import { keyIn } from '../../checks/listing-scan.ts';
 import type { ChangeFeed } from '../../config/profile/delete-fields.ts';
@@ -19,15 +24,17 @@ import { fedStatements } from '../deletes/detect-deletes.ts';
 import { fullPlan } from '../filter/filter-evidence.ts';
 import type { ScanPlan } from '../plan.ts';
 import { countPage, countRecords, type RunContext, withPage } from '../run-progress.ts';
-import { type FinishedScan, scanUntilComplete } from '../scan/scan-until-complete.ts';
+import { scanUntilComplete, type FinishedScan } from '../scan/scan-until-complete.ts';
 import { loadRecord, refuseUnverifiedItem } from '../single-record.ts';
-import { changesIn, cursorAt, type FeedChanges, nextPosition, readFeedState, requestFeed, requestStart } from './feed-response.ts';
-
-// Syncs a resource by the service's feed of changes, after a full scan if there is no cursor yet.
-//
-// The first run fetches the feed's present cursor, scans everything, and then reads the feed from that cursor, so that
-// nothing that changed during the scan is missed. Later runs only read the feed. Services forget old cursors: then
-// everything is scanned again.
+import {
+  changesIn,
+  cursorAt,
+  type FeedChanges,
+  nextPosition,
+  readFeedState,
+  requestFeed,
+  requestStart,
+} from './feed-response.ts';
 
 /** Called after a full scan that may be compared with the copy to find deletes. */
 type OnScanned = (scan: FinishedScan) => Promise<void>;

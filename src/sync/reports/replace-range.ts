@@ -1,3 +1,8 @@
+// Replaces the rows of report windows by a response, in one transaction.
+//
+// A response for January replaces all rows of January: new and changed ones are written, and rows that it lacks are marked
+// as deleted. Two guards precede that: nothing is deleted by a response that may lack rows, and a window that would lose
+// too many rows stays as it is (held) until an operator confirms.
 import type { CompiledQuery } from 'kysely';
 import type { ReportWindows } from '../../config/profile/incremental.ts';
 import type { CheckpointRow, WindowRow } from '../../database/own-tables.ts';
@@ -23,13 +28,18 @@ import { isWrittenAfter } from '../deletes/soft-delete.ts';
 import type { ResourceContext } from '../resource-context.ts';
 import { countPage, type RunContext, withPage } from '../run-progress.ts';
 import type { JoinedPage, StatedTotals } from './read-range.ts';
-import { type Day, dayBegin, dayBeginLatest, dayOf, dayOfCell, type DayReading, isFinalAt, type ReportRange, type ReportWindow, windowAt } from './report-windows.ts';
-
-// Replaces the rows of report windows by a response, in one transaction.
-//
-// A response for January replaces all rows of January: new and changed ones are written, and rows that it lacks are marked
-// as deleted. Two guards precede that: nothing is deleted by a response that may lack rows, and a window that would lose
-// too many rows stays as it is (held) until an operator confirms.
+import {
+  type Day,
+  dayBegin,
+  dayBeginLatest,
+  dayOf,
+  dayOfCell,
+  type DayReading,
+  isFinalAt,
+  type ReportRange,
+  type ReportWindow,
+  windowAt,
+} from './report-windows.ts';
 
 /** The windows of a resource, and what is known of their rows. */
 export interface StoredReports {
