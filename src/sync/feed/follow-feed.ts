@@ -178,8 +178,8 @@ async function loadChanges(
   const toFetch = [...changes.toFetch, ...partial];
   await pMap(toFetch, (key) => fetchAndLoad(context, key), { concurrency: MAX_PARALLEL_FETCHES });
   const gone = await liveAmong(context, changes.gone);
-  const outcome = await loader.load({ records: full, requestedAt }, (facts, counted) => {
-    progress.columns.addPage(facts, timestampText(requestedAt));
+  const outcome = await loader.load({ records: full, requestedAt }, async (facts, counted) => {
+    await progress.columns.addPage(context, facts, timestampText(requestedAt));
     return [
       ...fedStatements(context, { ...facts, tombstoned: [...facts.tombstoned, ...gone] }, requestedAt),
       saveFeed(warehouse.own, state),

@@ -134,7 +134,7 @@ export async function replaceRange(
     const mayDelete = isComplete && facts.unkeyed === 0;
     const isGone = (row: RowOfDay): boolean => mayDelete && isLoss(context, page, row);
     const contents = compareWindows(stored, open, before, { keys, written: facts.written }, isGone);
-    progress.columns.addPage(facts, timestampText(page.requestedAt));
+    await progress.columns.addPage(context, facts, timestampText(page.requestedAt));
     const gone = contents.flatMap((one) => one.gone);
     const rows = [
       ...contents.map((one) => fetchedRow(owned.resource, stored, response, one)),

@@ -89,7 +89,7 @@ export async function loadPages(context: RunContext, attempt: ScanAttempt): Prom
     const verdict = ended?.verdict ?? null;
     let next = checkpoint;
     const outcome = await loader.load(page, async (facts, counted) => {
-      progress.columns.addPage(facts, scanStartedAt);
+      await progress.columns.addPage(context, facts, scanStartedAt);
       addPage(attempt.evidence, facts);
       attempt.onPage?.(facts);
       next = checkpointAfterPage(context, checkpoint, page, facts, verdict?.isComplete ?? false);
