@@ -1,4 +1,5 @@
-// The rows of internal tables, in which content-sync keeps its own state: `_sync_checkpoints`, `_sync_runs` and so on.
+// The rows of internal tables, in which content-sync keeps its own state: `_sync_checkpoints`, `_sync_runs` and so on. In
+// all other files, `own` is the handle for queries on these tables (Kysely), in contrast to the copied tables (`rows`).
 // `migrations/` creates the tables, the functions in `state/` read and write them. Some names are older than today's terms:
 // a walk is a scan of a listing, a suspect is a delete candidate, unproved means not verified, and sweeps are full scans.
 import { z } from 'zod';
@@ -60,6 +61,7 @@ export const checkpointSchema = walkSchema.extend({
   unproved_full_at: timestamp,
   /** Records on the largest page that had a next page; null if none had yet. */
   kept_size: count.nullable().default(null),
+  /** Until then the service asked not to be requested; null if it did not ask. */
   due_at: timestamp,
   /** JSON: the question that the filter failed (`sync/filter/verify-filter.ts`); null while it is trusted. */
   filter_doubt: text,
@@ -71,6 +73,7 @@ export const checkpointSchema = walkSchema.extend({
 
 export type CheckpointRow = z.output<typeof checkpointSchema>;
 
+/** A column of a copied table. */
 export interface ColumnRow {
   table_name: string;
   column_name: string;
@@ -79,16 +82,18 @@ export interface ColumnRow {
   table_path: string;
   /** Order within the role. */
   position: number;
+  /** `key`: a part of the primary key. `source`: a field of the records. */
   role: 'key' | 'source';
-  /** JSON array. */
+  /** JSON array: the path of the field in the record. */
   source_path: string;
   type: ColumnType;
   first_seen: TimestampText;
   comment: string | null;
-  /** A value that an early version has stored. */
+  /** A value that an early version has stored. Later ones only erase it. */
   example?: string | null | undefined;
 }
 
+/** A change of a column: it was added or widened, or lost its values or has them again. */
 export interface SchemaChangeRow {
   changed_at: TimestampText;
   resource: string;
@@ -104,33 +109,46 @@ export interface SchemaChangeRow {
   renamed_to: string | null;
 }
 
+/** A version of a record, or a mark that it was deleted. */
 export interface VersionRow {
   resource: string;
   id: string;
   version: number;
   valid_from: TimestampText;
+  /** Null for the latest version. */
   valid_to: TimestampText | null;
+  /** `delete`: the version marks the delete, and has no body. */
   op: 'upsert' | 'delete';
+  /** `_hash` of the row of this version. */
   hash: string;
+  /** The record as JSON, without hidden fields. */
   body: string | null;
   /** The text of the service, if the body has hidden fields and the profile retains it. */
   source_text: string | null;
 }
 
+/** A record that could not become a row. */
 export interface RejectRow {
   resource: string;
+  /** Of `body`. */
   hash: string;
+  /** A `RejectReason`. */
   reason: string;
+  /** Null if the record has no usable id. */
   record_id: string | null;
+  /** One sentence for the operator. */
   detail: string;
   body: string;
   run_id: string;
   first_seen: TimestampText;
   last_seen: TimestampText;
+  /** When the record was stored, or was no longer listed; null for an open reject. */
   resolved_at: TimestampText | null;
 }
 
+/** Which process may write a resource, or the files of a source. */
 export interface LeaseRow {
+  /** The resource, or `FILES_LEASE`. */
   name: string;
   /** Grows with every owner; repeats if the database was rolled back. */
   token: number;
@@ -138,13 +156,16 @@ export interface LeaseRow {
   fence: string;
   /** Transactions that the owner has committed. */
   commits: number;
+  /** For messages. */
   owner: string;
+  /** The namespace in which `pid` identifies a process (`processNamespace`). */
   host: string;
   pid: number;
   acquired_at: TimestampText;
   expires_at: TimestampText;
 }
 
+/** A resource whose rows must be rewritten from the stored bodies, because columns have changed. */
 interface ReshapeRow {
   resource: string;
   /** The id up to which rows are rewritten, in the database's order; '' before the first. */
@@ -152,6 +173,7 @@ interface ReshapeRow {
   marked_at: TimestampText;
 }
 
+/** The keys on one page of a scan, by which its end finds the rows that it did not list. */
 export interface SeenRow {
   resource: string;
   walk_started_at: TimestampText;
@@ -164,6 +186,7 @@ export interface SeenRow {
   position: string | null;
 }
 
+/** How far a feed of the service was read. */
 export interface FeedRow {
   resource: string;
   /** `deletes`: a separate listing of deletes. `changes`: all changes in their order. */
@@ -179,24 +202,26 @@ export interface FeedRow {
   moved_at: TimestampText;
 }
 
-/** A record that may be deleted, or that a listing shows in an older state. */
+/** A record that may be deleted, or that a listing shows in an older state. Its row stays live until that is decided. */
 export interface DeleteCandidateRow {
   resource: string;
   record_id: string;
   /**
-   * `missing` or `left_out`: a full scan did not list it; `event`: a webhook reports a delete; `older`: a listing shows
-   * an older state; `stated`: the record itself says that it is deleted; `told`: a feed reports a delete.
+   * `missing`: a full scan did not list it. `left_out`: it is listed, but the profile's `filter` excludes it now. `event`: a
+   * webhook reports a delete. `stated`: the record itself says that it is deleted. `told`: a feed reports a delete.
+   * `older`: no delete; a listing shows an older state than the row.
    */
   reason: 'missing' | 'event' | 'older' | 'stated' | 'told' | 'left_out';
   /**
-   * `open`: to be verified. `held`: too many at once, an operator decides. `released`: the operator confirmed.
-   * `settled`: deleted by the operator's decision; the delete limits do not count it for a day.
+   * `open`: to be verified by another request. `held`: an operator must decide, because there are too many or their
+   * verification is not possible. `released`: the operator has confirmed, and the delete is still to be carried out.
+   * `settled`: it was carried out by that decision; the row stays for a day, in which the delete limits do not count it.
    */
   state: 'open' | 'held' | 'released' | 'settled';
-  /** Consecutive full scans that did not list it, or that showed the same older state. */
+  /** Consecutive full scans that did not list it, or that showed the same older state. `left_out` counts as two. */
   sweeps: number;
   found_at: TimestampText;
-  /** When the last scan that speaks against it began, or when the service reported the delete. */
+  /** When the last scan began that did not list it, or when the service reported the delete. */
   evidence_at: TimestampText;
   /** Why it is held or waits; null if there is no reason to show. */
   detail: string | null;
@@ -285,11 +310,16 @@ export interface ForgottenRow {
 /** An alert that was sent to a channel. */
 interface AlertRow {
   channel: string;
+  /** The kind, with the resource if the alert is about one. */
   alert: string;
+  /** The reported text. */
   what: string;
   since: string;
+  /** When it was last reported. */
   told_at: string;
+  /** Not used since 0.2, like `returns`. */
   gone_at: string | null;
+  /** When its end was reported; null until then. */
   over_at: string | null;
   returns: number;
 }
@@ -315,6 +345,7 @@ export interface RunRow {
   /** Delete candidates that wait for an operator when the run ends. */
   held: number;
   retries: number;
+  /** Responses by which the service refused a request because of its rate limit, such as 429. */
   limited: number;
   bytes: number;
   error_code: string | null;
@@ -351,7 +382,7 @@ export interface VerificationRow {
   ended_at: string;
   differences: number;
   requests: number;
-  /** JSON: `VerifyReport` of `sync/verify/report.ts`. */
+  /** The report of the verification for auditors, as JSON (`VerifyReport` of `sync/verify/report.ts`). */
   certificate: string;
 }
 
@@ -365,6 +396,7 @@ export interface ViewRow {
   made_at: string;
 }
 
+/** A column of a managed view. */
 export interface ViewColumnRow {
   view_name: string;
   column_name: string;
@@ -380,6 +412,7 @@ export interface ViewColumnRow {
   first_seen: string;
 }
 
+/** A delete of a record. */
 interface DeleteRow {
   resource: string;
   id: string;
@@ -411,8 +444,9 @@ export interface WindowRow {
   changed_at: string | null;
   /** When its rows were removed by age (`keep`). */
   dropped_at: string | null;
-  /** When a response was held for an operator, and why; null if none is held. */
+  /** Since when a response waits for an operator (is held), because it would delete too many rows; null if none does. */
   held_at: string | null;
+  /** Why it is held, as a sentence. */
   held: string | null;
   /** When an operator accepted the next response, whatever it removes. */
   released_at: string | null;
@@ -480,7 +514,7 @@ export interface FileObjectRow {
   missing: number;
 }
 
-/** How far the records of a resource were searched for files. */
+/** How far the records of a resource were searched for files; the name of the table is older than the term search. */
 export interface FilePassageRow {
   resource: string;
   /** Hash of the file settings of the profile. */

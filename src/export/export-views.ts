@@ -8,7 +8,7 @@ import type { Clock } from '../model/clock.ts';
 import { ConfigError, SyncError } from '../model/errors.ts';
 import { chooseTables, type ChosenTable } from './choose-tables.ts';
 import { EXPORT_FORMATS } from './formats/all-formats.ts';
-import type { ExportColumn, ExportFormat, FileForm } from './formats/export-format.ts';
+import type { ExportColumn, ExportFormat, FileOptions } from './formats/export-format.ts';
 import { type Manifest, MANIFEST_VERSION, type ManifestTable, manifestText, readManifest } from './manifest.ts';
 import { chooseLayout } from './month-layout.ts';
 import { LOCK, NEXT_MANIFEST } from './targets/local-folder.ts';
@@ -24,7 +24,7 @@ export interface ExportRequest {
   resources: readonly string[];
   target: ExportTarget;
   format: ExportFormat;
-  form: FileForm;
+  fileOptions: FileOptions;
   /** Names of views; if empty, the usual ones. */
   tables: readonly string[];
   /** True to cut tables of facts by month. */
@@ -150,7 +150,7 @@ async function exportTable(
   table: ChosenTable,
   related: readonly ChosenTable[],
 ): Promise<ManifestTable> {
-  const { target, format, form, isByMonth, isFull, signal } = request;
+  const { target, format, fileOptions, isByMonth, isFull, signal } = request;
   const { snapshot, before } = run;
   const columns: ExportColumn[] = [];
   for (const column of table.columns) {
@@ -160,13 +160,13 @@ async function exportTable(
   }
   const hasSameForm =
     before?.format === format.name &&
-    isDeepStrictEqual(form, { compression: before.compression, options: before.options });
+    isDeepStrictEqual(fileOptions, { compression: before.compression, options: before.options });
   return writeTable({
     snapshot,
     table,
     target,
     format,
-    form,
+    fileOptions,
     columns,
     layout: chooseLayout(table, related, isByMonth),
     newPath: pathMaker(request, run, table.name),
@@ -182,14 +182,14 @@ async function publish(
   tables: ManifestTable[],
   previousText: string | null,
 ): Promise<ExportReport> {
-  const { target, source, format, form, version, clock } = request;
+  const { target, source, format, fileOptions, version, clock } = request;
   request.signal.throwIfAborted();
   const manifest: Manifest = {
     content_sync_export: MANIFEST_VERSION,
     source,
     format: format.name,
-    ...form,
-    options: [...form.options],
+    ...fileOptions,
+    options: [...fileOptions.options],
     snapshot_at: startedAt,
     written_by: `content-sync ${version}`,
     tables,

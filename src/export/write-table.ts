@@ -6,7 +6,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { SnapshotReader, ViewCell, ViewQuery } from '../database/snapshot-reader.ts';
 import type { ColumnType } from '../model/vocabulary.ts';
 import type { ChosenTable } from './choose-tables.ts';
-import type { ExportColumn, ExportFormat, FileForm } from './formats/export-format.ts';
+import type { ExportColumn, ExportFormat, FileOptions } from './formats/export-format.ts';
 import type { ManifestFile, ManifestTable } from './manifest.ts';
 import { type MonthLayout, monthOf, nextMonth } from './month-layout.ts';
 import type { ExportTarget } from './targets/export-target.ts';
@@ -16,7 +16,7 @@ interface TableExport {
   table: ChosenTable;
   target: ExportTarget;
   format: ExportFormat;
-  form: FileForm;
+  fileOptions: FileOptions;
   columns: readonly ExportColumn[];
   layout: MonthLayout;
   /** Returns an unused path for a file with rows of this month. */
@@ -167,9 +167,9 @@ const MAX_FILE_BYTES = 64 * 1_048_576;
 type OpenExportFile = Awaited<ReturnType<typeof openFile>>;
 
 /** Encodes rows into a new file, which is complete after `close`. */
-async function openFile({ target, format, form, columns, newPath }: TableExport, month: string | null) {
+async function openFile({ target, format, fileOptions, columns, newPath }: TableExport, month: string | null) {
   const path = newPath(month);
-  const encoder = await format.begin(columns, form);
+  const encoder = await format.begin(columns, fileOptions);
   const body = new PassThrough();
   const stored = target.write(path, body);
   // The next write, or `close`, reports the failure.

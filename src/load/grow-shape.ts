@@ -8,7 +8,7 @@ import { markReshape, readReshape, saveReshape } from '../database/state/checkpo
 import type { FixedColumn, HeldView } from '../database/state/owned-resource.ts';
 import { rewriteRows } from '../database/state/stored-rows.ts';
 import { bodiesAfter, type StoredBody } from '../database/state/versions.ts';
-import { type DroppedView, GROWTH_OUTDATED, InUse, type Warehouse } from '../database/warehouse.ts';
+import { type DroppedView, GROWTH_OUTDATED, TableInUseError, type Warehouse } from '../database/warehouse.ts';
 import { SyncError } from '../model/errors.ts';
 import type { ResourceShape, ShapeChange } from '../model/table.ts';
 import { timestampText } from '../model/timestamp-text.ts';
@@ -37,7 +37,7 @@ async function shapeForWarehouse(context: LoadContext, input: ShapeInput): Promi
 
 /**
  * Changes the warehouse's tables from `before` to `after`. If the stored bodies would give other rows now, the same
- * transaction notes that the rows must be rewritten, which `finishReshape` does. Throws `InUse`.
+ * transaction notes that the rows must be rewritten, which `finishReshape` does. Throws `TableInUseError`.
  */
 export async function growTables(
   context: LoadContext,
@@ -83,7 +83,7 @@ export async function shapeAndGrow(
 
 /** Keeps the types of the columns that the error names, for the rest of the run. Throws the error if it names none. */
 export function fixColumns({ owned }: LoadContext, { tables }: ResourceShape, error: unknown): void {
-  if (!(error instanceof InUse)) throw error;
+  if (!(error instanceof TableInUseError)) throw error;
   const fixed = error.columns.flatMap(({ table, column: name, by }) => {
     const column = tables.find((each) => each.name === table)?.columns.find((each) => each.name === name);
     return column === undefined ? [] : [{ path: column.path, type: column.type, by }];
@@ -189,7 +189,7 @@ interface TableGrowth {
  * another resource has changed its tables meanwhile.
  *
  * If an external object prevents a view from getting a wider type, the view keeps its type and is listed in
- * `owned.heldViews`. Throws `InUse` if a column of a table cannot widen for that reason. Returns the external views that
+ * `owned.heldViews`. Throws `TableInUseError` if a column of a table cannot widen for that reason. Returns the external views that
  * were dropped.
  */
 async function evolveTables(
@@ -223,7 +223,7 @@ async function evolveTables(
         held.clear();
         continue;
       }
-      const inUse = error instanceof InUse && error.columns.length === 0 ? error.views : [];
+      const inUse = error instanceof TableInUseError && error.columns.length === 0 ? error.views : [];
       const more = inUse.filter(({ view }) => !held.has(view));
       if (more.length === 0) throw error;
       for (const { view, by } of more) held.set(view, by);

@@ -274,7 +274,7 @@ export function compareRecords(
 function addTombstone(result: Difference, record: KeyedRecord, row: StoredRow | undefined, policy: OlderPolicy): void {
   result.unchanged += 1;
   if (row === undefined || row.deletedAt !== null || row.syncedAt > result.stampedAt) return;
-  const isRefused = isOlder(record.updated, row.updated) && !isAccepted(record, policy);
+  const isRefused = isOlder(record.updated, row.updated) && !acceptsOlderState(record, policy);
   (isRefused ? result.older : result.tombstoned).push(record);
 }
 
@@ -287,7 +287,7 @@ function addRecord(result: Difference, record: KeyedRecord, row: StoredRow | und
   const isSame = row.hash === record.hash;
   const isOld = !isSame && !isDeleted && isOlder(record.updated, row.updated);
   const isOvertaken = row.syncedAt > result.stampedAt;
-  const isRefused = isOld && !isOvertaken && !isAccepted(record, policy);
+  const isRefused = isOld && !isOvertaken && !acceptsOlderState(record, policy);
   if (isRefused) result.older.push(record);
   if (isOvertaken || isRefused || (isSame && !isDeleted)) {
     result.unchanged += 1;
@@ -310,7 +310,7 @@ function isOverwriting({ updated }: KeyedRecord, row: StoredRow, { scanStartedAt
   return before !== null && before < updated.at && latestReading(updated) < timestampMs(scanStartedAt) - MAX_LAG_MS;
 }
 
-function isAccepted(record: KeyedRecord, { acceptsOlder, seenBefore }: OlderPolicy): boolean {
+function acceptsOlderState(record: KeyedRecord, { acceptsOlder, seenBefore }: OlderPolicy): boolean {
   return acceptsOlder || seenBefore?.get(record.key) === canonicalHash(record.value);
 }
 

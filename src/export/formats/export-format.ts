@@ -28,11 +28,11 @@ export interface ExportFormat {
   needsDecimalSpan: boolean;
   /** Chooses the type of a column; `span` is null for other columns, and if digits cannot be counted. */
   stored(column: ReadColumn, span: DecimalSpan | null): string;
-  begin(columns: readonly ExportColumn[], form: FileForm): FileEncoder | Promise<FileEncoder>;
+  begin(columns: readonly ExportColumn[], fileOptions: FileOptions): FileEncoder | Promise<FileEncoder>;
 }
 
 /** The compression and the options that the user has chosen. */
-export interface FileForm {
+export interface FileOptions {
   compression: string;
   options: readonly string[];
 }

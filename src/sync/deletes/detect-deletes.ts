@@ -294,14 +294,14 @@ export function candidateStatements(
   for (const { key } of facts.excludedRows)
     candidates.set(key, { record_id: key, reason: 'left_out', hash: null, sweeps: LEFT_OUT_SCANS, evidence_at });
   return [
-    ...forgetDeleteCandidates(own, resource, listed, 'waiting'),
+    ...forgetDeleteCandidates(own, resource, listed, 'not_settled'),
     ...noteOlderStates(own, resource, states, scanStartedAt),
     ...reportedDeletes(own, resource, facts, evidence_at),
   ];
 }
 
 /** The same for a response of a feed of changes, which knows nothing of complete scans. */
-export function fedStatements(
+export function feedCandidateStatements(
   { warehouse: { own }, owned: { resource } }: LoadContext,
   facts: PageFacts,
   requestedAt: number,
@@ -309,7 +309,7 @@ export function fedStatements(
   const evidenceAt = timestampText(requestedAt);
   const states = facts.older.map(({ key, value }) => ({ record_id: key, hash: canonicalHash(value), sweeps: 0 }));
   return [
-    ...forgetDeleteCandidates(own, resource, listedKeys(facts), 'fed'),
+    ...forgetDeleteCandidates(own, resource, listedKeys(facts), 'refuted_by_feed'),
     ...noteOlderStates(own, resource, states, evidenceAt),
     ...reportedDeletes(own, resource, facts, evidenceAt),
   ];

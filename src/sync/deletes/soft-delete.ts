@@ -12,7 +12,7 @@ import { softDeleteStatements } from '../../database/state/stored-rows.ts';
 import {
   type CandidateFacts,
   forgetDeleteCandidates,
-  markConfirmed,
+  markSettled,
   noteMissingRecords,
 } from '../../database/state/suspects.ts';
 import { forgetSourceTexts } from '../../database/state/versions.ts';
@@ -286,7 +286,7 @@ function undecidedStatements(
   const evidence_at = timestampText(Math.min(...kept.map(({ confirmedAt }) => confirmedAt), clock.now()));
   const candidate = { resource: owned.resource, reason, evidence_at, state: 'open', detail: null } as const;
   return [
-    ...forgetDeleteCandidates(warehouse.own, owned.resource, decided, 'waiting'),
+    ...forgetDeleteCandidates(warehouse.own, owned.resource, decided, 'not_settled'),
     ...noteMissingRecords(warehouse.own, candidate, kept.map(keyOf), 0),
   ];
 }
@@ -332,7 +332,7 @@ function deleteStatements(
     const { at = '', deletedAt = null } = alike[0] ?? {};
     statements.push(...softDeleteStatements(warehouse, { ...gone, keys: alike.map(keyOf), at, deletedAt }));
   }
-  if (evidence.kind === 'operator') statements.push(...markConfirmed(own, resource, keys, timestampText(clock.now())));
+  if (evidence.kind === 'operator') statements.push(...markSettled(own, resource, keys, timestampText(clock.now())));
   else statements.push(...forgetDeleteCandidates(own, resource, keys));
   return profile.mask === null ? statements : [...statements, forgetSourceTexts(own, resource)];
 }

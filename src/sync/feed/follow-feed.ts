@@ -20,11 +20,11 @@ import { emptyHint, listedRecords } from '../../pagination/requests/read-page.ts
 import { tombstoneOf } from '../../rows/columns/updated-time.ts';
 import { parseJson } from '../../rows/json/parse-json.ts';
 import { isObject } from '../../rows/records/as-record.ts';
-import { fedStatements } from '../deletes/detect-deletes.ts';
+import { feedCandidateStatements } from '../deletes/detect-deletes.ts';
 import { fullPlan } from '../filter/filter-evidence.ts';
 import type { ScanPlan } from '../plan.ts';
 import { countPage, countRecords, type RunContext, withPage } from '../run-progress.ts';
-import { scanUntilComplete, type WholeScan } from '../scan/scan-until-complete.ts';
+import { scanUntilComplete, type FinishedScan } from '../scan/scan-until-complete.ts';
 import { loadRecord, refuseDoubtful } from '../single-record.ts';
 import {
   changesIn,
@@ -37,7 +37,7 @@ import {
 } from './feed-response.ts';
 
 /** Called after a full scan that may be compared with the copy to find deletes. */
-type OnScanned = (scan: WholeScan) => Promise<void>;
+type OnScanned = (scan: FinishedScan) => Promise<void>;
 
 /**
  * Brings the copy up to date by the service's feed of changes: a full scan if one is planned, and what the feed says
@@ -181,7 +181,7 @@ async function loadChanges(
   const outcome = await loader.load({ records: full, requestedAt }, (facts, counted) => {
     progress.columns.addPage(facts, timestampText(requestedAt));
     return [
-      ...fedStatements(context, { ...facts, tombstoned: [...facts.tombstoned, ...gone] }, requestedAt),
+      ...feedCandidateStatements(context, { ...facts, tombstoned: [...facts.tombstoned, ...gone] }, requestedAt),
       saveFeed(warehouse.own, state),
       saveCounters(warehouse.own, run, withPage(progress.figures, counted, progress.meter)),
     ];

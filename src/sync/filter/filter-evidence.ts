@@ -83,7 +83,7 @@ export async function planVerified(
       message: `${untimed === 1 ? '1 record has' : `${untimed} records have`} no time of change, so ${filter} never lists them: ${consequence(profile)}`,
       hint: `name another field as \`updated\` of ${resource} in the profile, or set \`incremental: null\``,
     });
-    if (!isAccepted(profile)) return { plan: fullPlan(input), warnings };
+    if (!acceptsUnverifiedFilter(profile)) return { plan: fullPlan(input), warnings };
   }
   const { cursor } = stored;
   if (plan.resumed || stored.cursor_key !== null || cursor === null) return { plan, warnings };
@@ -101,7 +101,7 @@ export async function planVerified(
       hint: `name the field that holds the time of change as \`updated\` of ${resource}, or set \`incremental: null\``,
     });
   }
-  return { plan: isAccepted(profile) ? plan : fullPlan(input), warnings };
+  return { plan: acceptsUnverifiedFilter(profile) ? plan : fullPlan(input), warnings };
 }
 
 /** A full scan from the beginning, in place of an incremental one whose filter is not trusted. */
@@ -159,13 +159,13 @@ export function cursorFor({ at }: ProbeRecord, cursor: string, profile: Resource
   return at < toEpochMs(cursor, zone) ? formatTime(at, { format: 'as_sent' }, cursor, zone) : cursor;
 }
 
-export function isAccepted({ accept }: ResourceProfile): boolean {
+export function acceptsUnverifiedFilter({ accept }: ResourceProfile): boolean {
   return accept.includes('filter');
 }
 
 /** What a run does about a filter that is not verified, as the end of a sentence. */
 export function consequence(profile: ResourceProfile): string {
-  return isAccepted(profile)
+  return acceptsUnverifiedFilter(profile)
     ? 'nothing else was scanned, because the profile accepts it'
     : 'everything was scanned instead';
 }

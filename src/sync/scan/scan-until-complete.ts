@@ -22,7 +22,7 @@ import { unseenRows } from '../deletes/detect-deletes.ts';
 import {
   catchUpWarning,
   type FilterEvidence,
-  isAccepted,
+  acceptsUnverifiedFilter,
   newEvidence,
   orderWarning,
 } from '../filter/filter-evidence.ts';
@@ -31,7 +31,7 @@ import type { RunContext } from '../run-progress.ts';
 import { endWarnings, type LoadedScan, loadPages, type ScanAttempt, type ScanVerdict } from './load-pages.ts';
 
 /** The result of scanning a resource until it is complete, or until the repetitions are used up. */
-export interface WholeScan extends ScanVerdict {
+export interface FinishedScan extends ScanVerdict {
   checkpoint: CheckpointRow;
   /** The end of the last scan, and when that began. */
   end: ScanEnd;
@@ -50,7 +50,7 @@ const MAX_CACHE_WAIT_MS = 600_000;
  * counts. A position that the service no longer knows begins the scan again, once. `hasFilter` is false if the filter
  * must not supply what a scan has missed. Adds its warnings to the run's. Throws as `loadPages` does.
  */
-export async function scanUntilComplete(run: RunContext, firstPlan: ScanPlan, hasFilter = true): Promise<WholeScan> {
+export async function scanUntilComplete(run: RunContext, firstPlan: ScanPlan, hasFilter = true): Promise<FinishedScan> {
   const context = hasFilter ? run : { ...run, profile: { ...run.profile, incremental: null } };
   const { profile, clock, progress } = context;
   const collected = { evidence: newEvidence(firstPlan.checkpoint, profile), numbering: { isVerified: false } };
@@ -251,7 +251,7 @@ async function forgetCursor(
   if (incremental === null) return checkpoint;
   progress.warnings.push(orderWarning(context, disorder));
   if (needsCatchUp) progress.warnings.push(catchUpWarning(context, incremental));
-  if (isAccepted(profile)) return checkpoint;
+  if (acceptsUnverifiedFilter(profile)) return checkpoint;
   const without = { ...checkpoint, cursor: null, cursor_key: null, cursor_seen_at: null };
   await owned.commit([saveCheckpoint(warehouse.own, without)]);
   return without;

@@ -8,7 +8,7 @@ import type { ViewChange } from '../../view-dialect.ts';
 import type { ColumnComment } from '../../warehouse.ts';
 import { DECLARED_TYPES } from '../connection/column-types.ts';
 import type { Session } from '../connection/session.ts';
-import { type Database, transact } from '../connection/transact.ts';
+import { type PostgresSchema, transact } from '../connection/transact.ts';
 
 /** Postgres cuts off longer names. */
 const MAX_NAME_BYTES = 63;
@@ -146,7 +146,7 @@ type WantedComment = Omit<ColumnComment, 'base'> & { kind: 'TABLE' | 'VIEW'; bas
  * that differ: there may be hundreds of columns.
  */
 export async function updateComments(
-  database: Database,
+  database: PostgresSchema,
   described: readonly ColumnComment[],
   tables: readonly TableShape[],
   views: readonly ViewChange[],

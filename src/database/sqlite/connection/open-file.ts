@@ -1,22 +1,24 @@
-// Opens a database file for writing: verified, migrated, and refused once another file has taken its path.
+// Opens a database file for writing: verified, migrated, and refused once another file has taken its path. Statements on the
+// file wait while another program has locked it.
 import { type BigIntStats, existsSync, mkdirSync, renameSync, rmSync, statSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import path from 'node:path';
 import Database from 'better-sqlite3';
-import { Kysely, sql } from 'kysely';
+import {
+  type CompiledQuery,
+  type Dialect,
+  Kysely,
+  type QueryResult,
+  sql,
+  SqliteAdapter,
+  SqliteQueryCompiler,
+} from 'kysely';
 import type { MigrationDialect } from '../../../../migrations/dialect.ts';
 import type { Clock } from '../../../model/clock.ts';
 import { ConfigError, messageOf, SyncError } from '../../../model/errors.ts';
 import { isUpToDate, migrate, type Migrations } from '../../migrate.ts';
-import {
-  databaseError,
-  hasErrorCode,
-  BUSY_TIMEOUT_MS,
-  fileDialect,
-  lockRetry,
-  type RetryWhileLocked,
-  runStatement,
-} from './errors.ts';
+import { type RunStatement, statementDialect } from '../../statement-dialect.ts';
+import { databaseError, hasErrorCode } from './errors.ts';
 
 /** A connection to a database file, and how its work waits for locks. */
 export interface FileConnection {
@@ -32,6 +34,7 @@ export interface OpenFile<Tables> extends FileConnection {
   close: () => Promise<void>;
 }
 
+/** What distinguishes a warehouse from an inbox. */
 interface SqliteFileKind {
   migrations: Migrations;
   /** Sets the pragmas of the connection; tried again while another program holds the lock. */
@@ -109,6 +112,55 @@ async function migrateFile(
     if (db.inTransaction) db.exec('ROLLBACK');
     throw error;
   }
+}
+
+/** SQLite would block the only thread while it waits for a lock, so we wait instead. */
+export const BUSY_TIMEOUT_MS = 0;
+const RETRY_FOR_MS = 60_000;
+const MAX_PAUSE_MS = 25;
+
+/** Runs work again while another program holds the lock. Errors of SQLite become `SyncError`s; any other is a bug. */
+export type RetryWhileLocked = <T>(work: () => T | Promise<T>) => Promise<T>;
+
+/** Returns a function that retries work on a file for up to a minute. */
+function lockRetry(clock: Clock, file: string): RetryWhileLocked {
+  return async (work) => {
+    const deadline = clock.monotonic() + RETRY_FOR_MS;
+    for (let attempt = 0; ; attempt += 1) {
+      try {
+        return await work();
+      } catch (error) {
+        if (!isBusy(error) || clock.monotonic() > deadline) throw databaseError(error, file);
+      }
+      await clock.sleep(Math.min(2 ** attempt, MAX_PAUSE_MS));
+    }
+  };
+}
+
+function isBusy(error: unknown): boolean {
+  return hasErrorCode(error, /^SQLITE_BUSY/);
+}
+
+/** Kysely's statements on an open file. */
+export function fileDialect(run: RunStatement): Dialect {
+  return statementDialect(new SharedConnection(), new SqliteQueryCompiler(), run);
+}
+
+/** Lets statements share the connection: otherwise a write that waits for a lock would block all reads. */
+class SharedConnection extends SqliteAdapter {
+  override get supportsMultipleConnections(): boolean {
+    return true;
+  }
+}
+
+/** Runs a statement on a connection that may write. */
+export function runStatement(
+  db: Database.Database,
+  { sql, parameters }: CompiledQuery,
+): QueryResult<Record<string, unknown>> {
+  const statement = db.prepare<unknown[], Record<string, unknown>>(sql);
+  if (statement.reader) return { rows: statement.all(...parameters) };
+  return { rows: [], numAffectedRows: BigInt(statement.run(...parameters).changes) };
 }
 
 /** Names of the migrations that were applied to the file; null if it has no internal tables. */
@@ -220,7 +272,7 @@ export function emptyLog({ db, retryWhileLocked }: FileConnection): Promise<bool
   return retryWhileLocked(() => db.pragma('wal_checkpoint(TRUNCATE)', { simple: true }) === 0);
 }
 
-/** The log belongs to the database: the latest commits are only in it. */
+/** The ends of the names of the log, which alone has the latest commits, and of its index. */
 const [LOG, INDEX] = ['-wal', '-shm'] as const;
 
 /**
@@ -231,7 +283,7 @@ interface NamedFile {
   /** Call it once the log exists: stores the identity of the files. Throws if they may not be the open ones. */
   opened(): void;
   /** True if the paths still lead to the open files. */
-  isOwn(): boolean;
+  leadsToOpenFiles(): boolean;
   /** Runs work between two checks. Throws `warehouse_gone` if the path leads elsewhere, also just after the work. */
   whileNamed<T>(work: () => T | Promise<T>): Promise<T>;
   /** Closes the file without leaving its log next to another file that has taken its path. */
@@ -240,24 +292,25 @@ interface NamedFile {
 
 function namedFile(file: string): NamedFile {
   const before = readIdentity(file);
-  let own: ReadonlyMap<string, string> | null = null;
+  /** The identity of each open file by the end of its name; null until `opened`. */
+  let identities: ReadonlyMap<string, string> | null = null;
 
   /** True also for files that did not exist when the database was opened. */
-  const isOwn = (ends: readonly string[] = ['', LOG, INDEX]): boolean =>
-    ends.every((end) => own?.get(end) === undefined || own.get(end) === readIdentity(file + end));
+  const areOpenFiles = (ends: readonly string[] = ['', LOG, INDEX]): boolean =>
+    ends.every((end) => identities?.get(end) === undefined || identities.get(end) === readIdentity(file + end));
 
   function check(): void {
-    if (!isOwn(['', LOG])) throw pathLost(file);
+    if (!areOpenFiles(['', LOG])) throw pathLost(file);
   }
 
   return {
     opened: () => {
       const found = ['', LOG, INDEX].map((end) => [end, readIdentity(file + end)] as const);
-      own = new Map(found.flatMap(([end, identity]) => (identity === null ? [] : [[end, identity]])));
+      identities = new Map(found.flatMap(([end, identity]) => (identity === null ? [] : [[end, identity]])));
       // Replaced since it was opened: either file may be the open one.
-      if (!own.has('') || (before !== null && before !== own.get(''))) throw pathLost(file);
+      if (!identities.has('') || (before !== null && before !== identities.get(''))) throw pathLost(file);
     },
-    isOwn: () => isOwn(),
+    leadsToOpenFiles: () => areOpenFiles(),
     whileNamed: async (work) => {
       check();
       const result = await work();
@@ -265,11 +318,12 @@ function namedFile(file: string): NamedFile {
       return result;
     },
     close: async (db, close) => {
-      if (isOwn() || statOrNull(file) === null) return close();
+      if (areOpenFiles() || statOrNull(file) === null) return close();
+      // Another file has the path. SQLite would copy our log into it later, so the log must not stay under this name.
       const isComplete = checkpointAll(db);
       await close();
-      if (own?.get(LOG) === readIdentity(file + LOG)) removeLog(file + LOG, isComplete);
-      if (own?.get(INDEX) === readIdentity(file + INDEX)) rmSync(file + INDEX, { force: true });
+      if (identities?.get(LOG) === readIdentity(file + LOG)) removeLog(file + LOG, isComplete);
+      if (identities?.get(INDEX) === readIdentity(file + INDEX)) rmSync(file + INDEX, { force: true });
     },
   };
 }

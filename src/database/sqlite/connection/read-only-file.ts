@@ -5,7 +5,8 @@ import { pathToFileURL } from 'node:url';
 import Database from 'better-sqlite3';
 import { Kysely } from 'kysely';
 import { ConfigError, messageOf, SyncError } from '../../../model/errors.ts';
-import { BUSY_TIMEOUT_MS, databaseError, fileDialect } from './errors.ts';
+import { databaseError } from './errors.ts';
+import { BUSY_TIMEOUT_MS, fileDialect } from './open-file.ts';
 
 /** A writer that is just starting holds the lock briefly. */
 const READ_TIMEOUT_MS = 5_000;
@@ -30,9 +31,10 @@ interface ReadConnection {
   close: () => void;
 }
 
+/** Runs work on the file, and translates what it throws. */
 type Guarded = <T>(work: () => T) => T;
 
-/** `guarded` translates errors; `verify` throws if the rows that were read are not from one state of the file. */
+/** `verify` throws if the rows that were read are not from one state of the file. */
 function readOnlyFile<Tables>(connection: ReadConnection, guarded: Guarded, verify: () => void): ReadOnlyFile<Tables> {
   const own = new Kysely<Tables>({
     dialect: fileDialect(({ sql, parameters }) =>
@@ -73,6 +75,7 @@ function readOnlyFile<Tables>(connection: ReadConnection, guarded: Guarded, veri
   };
 }
 
+/** Rows that are returned between two calls of `verify`. */
 const VERIFIED_ROWS = 100;
 
 /**
