@@ -11,6 +11,7 @@ import type { ManifestFile, ManifestTable } from './manifest.ts';
 import { type MonthLayout, monthOf, nextMonth } from './month-layout.ts';
 import type { ExportTarget } from './targets/export-target.ts';
 
+/** A view to write, and all that is needed for it. */
 interface TableExport {
   snapshot: SnapshotReader;
   table: ChosenTable;
@@ -21,7 +22,7 @@ interface TableExport {
   layout: MonthLayout;
   /** Returns an unused path for a file with rows of this month. */
   newPath: (month: string | null) => string;
-  /** The table in an earlier export of the same form; null if everything is to be written. */
+  /** The table in an earlier export with the same format and options; null if everything is to be written. */
   before: ManifestTable | null;
   signal: AbortSignal;
 }
@@ -52,6 +53,7 @@ export async function writeTable(request: TableExport): Promise<ManifestTable> {
   };
 }
 
+/** The part of a table in the manifest that must be the same for files to be kept. */
 function toShape(
   name: string,
   columns: readonly { name: string; type: ColumnType; stored: string }[],
@@ -107,6 +109,7 @@ async function findChangedMonths(
   return new Set([...months].filter((month) => !isDeepStrictEqual(digests.get(month)?.result(), known.get(month))));
 }
 
+/** The rows of one month, or of the whole table, with the files that hold them. */
 interface WrittenSlice {
   month: string | null;
   digest: RowDigest;

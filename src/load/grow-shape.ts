@@ -47,6 +47,7 @@ export async function growTables(
 ): Promise<void> {
   const { warehouse, owned, profile } = context;
   const at = timestampText(context.clock.now());
+  /** True if the stored rows would have other values now. */
   const isStale =
     before !== null &&
     profile.history !== 'none' &&
@@ -92,6 +93,7 @@ export function fixColumns({ owned }: LoadContext, { tables }: ResourceShape, er
   owned.fixedColumns = [...owned.fixedColumns, ...fixed];
 }
 
+/** The profile with the types of these columns fixed, as if it had named them. */
 function withFixedColumns<P extends ShapeProfile>(profile: P, columns: readonly FixedColumn[]): P {
   if (columns.length === 0) return profile;
   const fields = columns.map(({ path, type, by }) => {
@@ -124,6 +126,7 @@ export function withNumeric(shape: ResourceShape, numeric: ReadonlySet<string>):
   return changeTypes(shape, ({ name, type }, table) => (numeric.has(`${table.name} ${name}`) ? 'numeric' : type));
 }
 
+/** Stored bodies that are rewritten in one transaction. */
 const RECORDS_PER_PAGE = 500;
 
 /**
@@ -199,8 +202,9 @@ async function evolveTables(
 ): Promise<readonly DroppedView[]> {
   const { warehouse, owned, whole } = context;
   const references = new Set(Object.keys(whole.relations));
-  // Views that cannot change, each with the external object that depends on it, and the queries with all wider types.
+  // The views that keep their types (are held), each with the external object that depends on it.
   const held = new Map<string, string>();
+  // The query of each view as it would be with all wider types.
   const wide = new Map<string, string>();
   for (;;) {
     const mayNarrow = growth.dropsOthers === true;
@@ -211,7 +215,7 @@ async function evolveTables(
     const blocked = heldViews(planned, held, wide);
     owned.heldViews = blocked;
     if (statements.length === 0 && growth.changes.length === 0) {
-      const until = blocked.length === 0 ? Infinity : context.clock.now() + HELD_MS;
+      const until = blocked.length === 0 ? Infinity : context.clock.now() + HELD_RETRY_MS;
       owned.sourceViews.upToDate = { whole, growths, names: views.map(({ name }) => name), heldViews: blocked, until };
       return [];
     }
@@ -223,8 +227,9 @@ async function evolveTables(
         held.clear();
         continue;
       }
-      const inUse = error instanceof TableInUseError && error.columns.length === 0 ? error.views : [];
-      const more = inUse.filter(({ view }) => !held.has(view));
+      // Views that cannot change keep their types in the next attempt; a column that cannot is an error.
+      const blocking = error instanceof TableInUseError && error.columns.length === 0 ? error.views : [];
+      const more = blocking.filter(({ view }) => !held.has(view));
       if (more.length === 0) throw error;
       for (const { view, by } of more) held.set(view, by);
     }
@@ -247,7 +252,7 @@ function heldViews(
 }
 
 /** Each attempt at a change that external objects prevent locks readers out briefly, so it is retried rarely. */
-const HELD_MS = 600_000;
+const HELD_RETRY_MS = 600_000;
 
 /**
  * Brings the views up to date with the tables and the profile: an earlier version of the program or of the profile may
@@ -267,7 +272,7 @@ async function refreshNow(context: LoadContext, dropsOthers: boolean): Promise<r
   return evolveTables(context, { before: shape, after: shape, changes: [], dropsOthers }, []);
 }
 
-/** Another session may have dropped a view. */
+/** True if nothing has changed since the last plan that found nothing to do. Another session may have dropped a view. */
 async function areUpToDate({ warehouse, whole, owned, clock }: LoadContext): Promise<boolean> {
   const known = owned.sourceViews.upToDate;
   if (known === null || known.whole !== whole || known.until < clock.now()) return false;

@@ -19,14 +19,16 @@ const MAX_LEVELS = 110;
 
 /** Hidden paths as a tree. A list needs no node, because a path applies to each element. */
 interface MaskNode {
+  /** How the field itself is hidden; null if only fields in it are. */
   act: 'exclude' | 'hash' | null;
+  /** The hidden fields in it, by key. */
   below: Map<string, MaskNode>;
 }
 
 type Hash = (text: string) => string;
 
 /**
- * Returns a function that hides fields of records. The record's bytes are toJsonBytes again without them; `asSent` has the
+ * Returns a function that hides fields of records. The record's bytes are encoded again without them; `asSent` has the
  * original bytes. A record that is no object is hashed whole, because its content is unknown.
  */
 export function fieldMask(
@@ -37,12 +39,12 @@ export function fieldMask(
   const hash: Hash = (text) => createHmac('sha256', key).update(text).digest('hex').slice(0, HASH_DIGITS);
   return (record) => {
     const { value, bytes } = record;
-    const isWhole = record.rejection === undefined && isObject(value);
-    if (isWhole && limitRejection(value, 0) !== null) {
+    const isReadable = record.rejection === undefined && isObject(value);
+    if (isReadable && limitRejection(value, 0) !== null) {
       // The fields in it cannot be found: it is rejected by what its value shows, without its text.
       return { ...record, bytes: toJsonBytes({ left_out: hash(bytes.toString()) }) };
     }
-    const masked = isWhole ? maskValue(value, root, hash) : hashScalars(parseJson(bytes.toString()), hash, 0);
+    const masked = isReadable ? maskValue(value, root, hash) : hashScalars(parseJson(bytes.toString()), hash, 0);
     return {
       ...record,
       value: record.rejection === undefined ? masked : null,

@@ -42,8 +42,8 @@ import {
 
 /**
  * Tests what the profile assumes of one resource with about ten requests: its listing and a second page, the filter,
- * several records alone, and what another credential gets. `credential`: whether the identity path was seen to answer
- * this one only, or none is sent. Never throws for what the service does, except when interrupted.
+ * several records alone, and what another credential gets. `credential`: `identified` if the identity path was seen to
+ * answer this one only, `unproved` if not, `none` if none is sent. Never throws for what the service does, except when interrupted.
  */
 export async function checkResource(
   given: RequestContext,
@@ -119,7 +119,7 @@ const MAX_PAGES = 5;
 /** Days back to a window that is over in any zone, and of which a service has its figures. */
 const DAYS_BACK = 2;
 
-/** A window that has ended, and the one after it. */
+/** A window that has ended (`one`), and that one with the next (`two`). */
 function sampleRanges({ granularity, zone }: ReportWindows, now: number): { one: ReportRange; two: ReportRange } {
   const today = localDay(now, timeZone(zone));
   const second = windowAt(addDays(today, -DAYS_BACK), granularity);
@@ -149,23 +149,23 @@ async function windowsFinding(context: RequestContext, windows: ReportWindows): 
   const hasEnd = asksForEnd(profile);
   const reading = dayReading(profile, windows);
   const recordsOf = async (range: ReportRange) => {
-    const found = { records: [] as SourceRecord[], isWhole: false };
+    const found = { records: [] as SourceRecord[], isComplete: false };
     let pages = 0;
     for await (const page of scanPages(listingScan(context, 'incremental', rangeQuery(windows, range, hasEnd)))) {
       found.records.push(...page.records);
-      found.isWhole = page.next === null;
+      found.isComplete = page.next === null;
       if ((pages += 1) === MAX_PAGES) break;
     }
     refuseOutside(found.records, range, windows, reading);
     return found;
   };
-  const { records, isWhole } = await recordsOf(one);
+  const { records, isComplete } = await recordsOf(one);
   const wider = hasEnd ? (await recordsOf(two)).records : [];
   const last = addDays(one.to, -1);
   const days = one.from === last ? one.from : `${one.from} to ${last}`;
   const ofOne = wider.filter(({ value }) => (dayOf(fieldAt(value, windows.field), reading) ?? '') < one.to).length;
   const check = 'windows';
-  if (isWhole && records.length < ofOne) {
+  if (isComplete && records.length < ofOne) {
     const detail = `asked for ${days} the service lists ${records.length} rows, and ${ofOne} of the same days where more is asked for: it does not count the end of a range in`;
     const hint = windows.to_inclusive
       ? 'set windows.to_inclusive: false, or windows.zone'

@@ -63,6 +63,7 @@ export async function findLostColumns(context: ResourceContext, values: ColumnVa
   const columns = (owned.shape?.tables ?? []).flatMap((table) =>
     table.columns.map((column): TableColumn => ({ table, column, name: `${table.name}.${column.name}` })),
   );
+  // Columns that had lost their values, and have values again.
   const back = columns.filter((each) => values.filled.has(each.name) && (lastChange(each) ?? 'back') !== 'back');
   const excluded = Object.entries(profile.fields).flatMap(([path, { exclude }]) => (exclude ? [`${path}.`] : []));
   const empty = columns.filter((each) => {
@@ -193,13 +194,13 @@ async function hiddenValues({ warehouse, owned }: ResourceContext): Promise<Warn
       const hidden = await warehouse.selectCount(
         `SELECT count(${value}) - count(CASE WHEN ${shown} = ${value} THEN 1 END) FROM (${query}) AS w`,
       );
-      if (hidden > 0) warnings.push(heldView(`${view}.${name}`, { type, needs, by, hidden }));
+      if (hidden > 0) warnings.push(heldViewWarning(`${view}.${name}`, { type, needs, by, hidden }));
     }
   }
   return warnings;
 }
 
-function heldView(
+function heldViewWarning(
   column: string,
   { type, needs, by, hidden }: { type: string; needs: string; by: string; hidden: number },
 ): Warning {

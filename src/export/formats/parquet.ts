@@ -31,6 +31,7 @@ export const PARQUET: ExportFormat = {
   begin,
 };
 
+/** The types of Parquet, for readers of the manifest. */
 const STORED: Readonly<Record<ColumnType, string>> = {
   boolean: 'BOOLEAN',
   integer: 'INT64',
@@ -100,6 +101,7 @@ function takeBytes(writer: ByteWriter): Uint8Array {
   return bytes;
 }
 
+/** How the values of a column are stored: its schema, and the conversion of each value. */
 interface ColumnEncoding {
   element: Omit<SchemaElement, 'name'>;
   value: (cell: Exclude<ViewCell, null>) => unknown;

@@ -77,7 +77,7 @@ interface RelistedRecord extends FoundRecord {
 /** What became of records, by key. A key that is in no list has no live row, or one that was written since. */
 export interface SoftDeleteOutcome {
   deleted: string[];
-  /** Their rows stay live as delete candidates, for an operator or for the end of the next run. */
+  /** Their rows stay live as delete candidates (`held` or `open`), for an operator or for the end of the next run. */
   held: string[];
   /** Their rows stay live: the listing shows the records. */
   listed: RelistedRecord[];
@@ -191,7 +191,7 @@ function toServiceTime(cell: Cell): string | null {
   return instant === null ? null : new Date(instant.epochMs).toISOString().replace('.000', '');
 }
 
-/** One attempt to delete rows, while no other code of this process writes to the resource. */
+/** An attempt to delete rows, while no other code of this process writes to the resource. */
 interface DeleteAttempt {
   context: ResourceContext;
   evidence: DeleteEvidence;
@@ -274,6 +274,7 @@ function undecidedStatements(
 ): CompiledQuery[] {
   const { warehouse, owned, clock } = context;
   const { reason } = evidence;
+  // The full scan itself decides about candidates that a scan has found.
   const isScanning = reason !== 'missing' && reason !== 'left_out' && checkpoint?.walk_mode === 'full';
   // A record that was seen live after it said that it is deleted was restored.
   const isRestored = reason === 'stated' || reason === 'left_out';
@@ -291,7 +292,7 @@ function undecidedStatements(
   ];
 }
 
-/** The state in which rows that are not deleted now become candidates; a `held` one needs an operator. */
+/** The state in which rows that are not deleted now become candidates: a `held` one needs an operator. */
 type Hold = Pick<CandidateFacts, 'state' | 'detail'>;
 
 /** Returns why rows are not deleted now, or null. `since` is when the first of the records was requested. */

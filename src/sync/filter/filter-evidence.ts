@@ -44,6 +44,7 @@ export function newEvidence({ cursor, cursor_key }: CheckpointRow, profile: Reso
   return { ...none, cursorKey: cursor_key, cursorAt };
 }
 
+/** Adds what a page shows to the evidence, in place. */
 export function addPage(evidence: FilterEvidence, { keys, filteredOut, updated }: PageFacts): void {
   evidence.pages += 1;
   const { cursorKey, latest } = evidence;
@@ -153,12 +154,13 @@ export async function countUntimedRows({ warehouse, owned, profile }: LoadContex
   return table === undefined ? 0 : warehouse.rows.countUntimed(table, updatedColumns(table.columns, profile));
 }
 
-/** The cursor from which such a row is listed: its own, or the known one if that is earlier. */
+/** The cursor from which this row must be listed: its own time, or the known cursor if that is earlier. */
 export function cursorFor({ at }: ProbeRecord, cursor: string, profile: ResourceProfile): string {
   const zone = updatedZone(profile);
   return at < toEpochMs(cursor, zone) ? formatTime(at, { format: 'as_sent' }, cursor, zone) : cursor;
 }
 
+/** True if the profile accepts that the filter is not verified. */
 export function acceptsUnverifiedFilter({ accept }: ResourceProfile): boolean {
   return accept.includes('filter');
 }

@@ -56,7 +56,7 @@ export function failedQuestion(
 /** Fields that earlier versions had, without a value, so that the questions that they stored have the same hash. */
 const FORMER_FIELDS = { window: null, start: null, until_param: null, most: null, headers: {}, body: {} };
 
-/** The look-back is not part of a question. */
+/** Identifies a filter. A change of its look-back makes no other filter of it. */
 function hashFilter(incremental: IncrementalProfile): string {
   return canonicalHash({ ...withStoredNames(incremental), ...FORMER_FIELDS, overlap: 0 });
 }
@@ -174,13 +174,13 @@ async function scanFully(
   const stored = key === undefined ? plan.checkpoint : { ...plan.checkpoint, cursor_key: key };
   const full = fullPlan({ resource, profile, credential, now: clock.now(), stored });
   watcher.started(resource, full);
-  const instead = await scanUntilComplete(context, full, false);
+  const scan = await scanUntilComplete(context, full, false);
   // Not listed by a full scan either: the record is deleted, and nothing is wrong with the filter.
-  const isDeleted = key !== undefined && instead.isComplete && !instead.evidence.listsCursorKey;
+  const isDeleted = key !== undefined && scan.isComplete && !scan.evidence.listsCursorKey;
   if (!isDeleted) progress.warnings.push(warning);
   const remaining = isDeleted ? others : (question?.keys ?? []);
   if (question !== null) await storeQuestion(context, remaining.length === 0 ? null : { ...question, keys: remaining });
-  return instead;
+  return scan;
 }
 
 /** Returns the question that the scan has not answered; null if the filter is verified by it. */
@@ -295,6 +295,7 @@ function questionFor(
   return since === null ? null : { since, keys: records.map(({ key }) => key) };
 }
 
+/** True if the filter lists all records of the question. */
 async function listsAll(context: RunContext, question: FilterQuestion): Promise<boolean> {
   return (await findUnlisted(context, question))?.length === 0;
 }
@@ -312,6 +313,7 @@ async function fetchRecord(context: RunContext, key: string): Promise<ItemReadin
   return context.profile.item === null ? null : unlessRefused(readItem(context, key, 'incremental'));
 }
 
+/** Null if the service refuses the request. Throws if the run itself cannot continue. */
 async function unlessRefused<T>(request: Promise<T>): Promise<T | null> {
   try {
     return await request;

@@ -30,7 +30,7 @@ import { type ScanPlan, startScan } from '../plan.ts';
 import type { RunContext } from '../run-progress.ts';
 import { endWarnings, type LoadedScan, loadPages, type ScanAttempt, type ScanVerdict } from './load-pages.ts';
 
-/** The result of scanning a resource until it is complete, or until the repetitions are used up. */
+/** The result of scanning a resource until the scan is complete, or until the repetitions are used up. */
 export interface FinishedScan extends ScanVerdict {
   checkpoint: CheckpointRow;
   /** The end of the last scan, and when that began. */
@@ -257,7 +257,10 @@ async function forgetCursor(
   return without;
 }
 
-/** How long to wait before a listing is scanned again; null if a cache would return the same pages. */
+/**
+ * How long to wait before a listing is scanned again, at least as long as the age of a response may be off; null if a cache
+ * would return the same pages.
+ */
 export function waitFor(cacheWaitMs: number | null, isCached: boolean): number | null {
   if (cacheWaitMs !== null && cacheWaitMs <= MAX_CACHE_WAIT_MS) return cacheWaitMs;
   return isCached ? null : AGE_STEP_MS;
@@ -280,6 +283,7 @@ function enableDeleteDetection(checkpoint: CheckpointRow): CheckpointRow {
   return { ...checkpoint, full_credential: checkpoint.full_credential ?? checkpoint.walk_credential };
 }
 
+/** Scans once; if the service no longer knows the position of a resumed scan, from the beginning. */
 async function scanOnce(context: RunContext, attempt: ScanAttempt): Promise<LoadedScan> {
   const { warehouse, owned, clock } = context;
   try {

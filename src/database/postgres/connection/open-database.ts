@@ -10,7 +10,7 @@ import type { PostgresAddress } from '../address.ts';
 import { findDependents, inUseError, refuseOthersViews } from '../widening/dependents.ts';
 import { ownDialect, sessionDialect } from './own-dialect.ts';
 import { borrowDatabase } from './pools.ts';
-import { hideOwnTables, refuseStrangers, refuseWithoutCreate } from './schema-rights.ts';
+import { hideInternalTables, refuseStrangers, refuseWithoutCreate } from './schema-rights.ts';
 import { onlyRow } from './session.ts';
 import { COMMIT_MARKS, COMMON_SCHEMA, type PostgresSchema, execute, FORGET_OLD_MARKS, transact } from './transact.ts';
 
@@ -119,7 +119,7 @@ async function migrateSchema(database: PostgresSchema, tables: TableSet): Promis
       }
       const own = new Kysely({ dialect: sessionDialect(session) });
       await migrate(own, { ...tables, dialect: MIGRATION_DIALECT, shown });
-      await hideOwnTables(session, schema);
+      await hideInternalTables(session, schema);
     },
     { retryForMs: OPEN_TIMEOUT_MS, mayRepeat: true, statementMs: MIGRATION_TIMEOUT_MS, lockMs: MIGRATION_TIMEOUT_MS },
   );

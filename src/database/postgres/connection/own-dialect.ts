@@ -1,4 +1,4 @@
-// Kysely's statements on Postgres: each one by itself, or within a transaction of ours.
+// Runs the statements of `own`, Kysely's handle on internal tables: each one by itself, or within a transaction of ours.
 import { type Dialect, PostgresAdapter, PostgresQueryCompiler } from 'kysely';
 import type { SqlResult } from '../../database.ts';
 import { statementDialect } from '../../statement-dialect.ts';

@@ -85,7 +85,7 @@ const STRANGERS = `
  * Revokes the rights that default privileges give on internal tables, in the transaction that creates the tables. Rights
  * that an administrator has granted to other roles stay.
  */
-export async function hideOwnTables({ execute }: Session, schema: string): Promise<void> {
+export async function hideInternalTables({ execute }: Session, schema: string): Promise<void> {
   const { rows } = await execute<{ name: string; role: string }>(
     `SELECT relation.relname AS name, coalesce(pg_catalog.quote_ident(reader.rolname), 'PUBLIC') AS role
       FROM pg_class AS relation CROSS JOIN LATERAL aclexplode(relation.relacl) AS given
@@ -108,7 +108,7 @@ export async function grantReading(session: Session, schema: string, role: strin
   await execute(`GRANT USAGE ON SCHEMA ${inSchema} TO ${to}`);
   if (internal.length > 0) await execute(`REVOKE ALL ON ${qualified(schema, internal)} FROM ${to}`);
   if (readable.length > 0) await execute(`GRANT SELECT ON ${qualified(schema, readable)} TO ${to}`);
-  // For later tables and views; `hideOwnTables` revokes internal tables.
+  // For later tables and views; `hideInternalTables` revokes internal tables.
   await execute(`ALTER DEFAULT PRIVILEGES IN SCHEMA ${inSchema} GRANT SELECT ON TABLES TO ${to}`);
   return { schema, isNew, readable, others };
 }

@@ -1,9 +1,9 @@
 // Replaces tables by rebuilt ones, and drops tables, with the rights and limits that others set on them.
 import { escapeIdentifier as quoted } from 'pg';
 import { ConfigError, SyncError } from '../../../model/errors.ts';
-import { ownColumns } from '../../table-layout.ts';
+import { internalColumns } from '../../table-layout.ts';
 import { growthOutdated, type TableRemoval, type TableStaging, type TableSwap } from '../../warehouse.ts';
-import { hideOwnTables } from '../connection/schema-rights.ts';
+import { hideInternalTables } from '../connection/schema-rights.ts';
 import { asStep, type Session } from '../connection/session.ts';
 import { causeCode, type PostgresSchema, transact } from '../connection/transact.ts';
 import { clearNames, createViews, emptyViews, planViews } from '../views/attach-views.ts';
@@ -24,7 +24,7 @@ export async function stageTables(database: PostgresSchema, staging: TableStagin
       if (table.path.length === 0) await execute(createDeletedIndex(staged));
     }
     // Default privileges would let readers see the rows without the limits of the current tables.
-    await hideOwnTables(session, database.schema);
+    await hideInternalTables(session, database.schema);
   };
   await transact(database, stage, { lease, mayRepeat: true });
 }
@@ -84,7 +84,7 @@ async function readBelongings({ execute }: Session, { shape, dropped }: TableSwa
   const columns = new Map(
     shape.tables.map((table) => [
       table.name,
-      new Set([...table.key, ...[...ownColumns(table), ...table.columns].map(({ name }) => name)]),
+      new Set([...table.key, ...[...internalColumns(table), ...table.columns].map(({ name }) => name)]),
     ]),
   );
   const fits = ({ table, column }: Belonging): boolean =>
