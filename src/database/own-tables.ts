@@ -73,7 +73,6 @@ export const checkpointSchema = walkSchema.extend({
 
 export type CheckpointRow = z.output<typeof checkpointSchema>;
 
-/** A column of a copied table. */
 export interface ColumnRow {
   table_name: string;
   column_name: string;
@@ -93,7 +92,7 @@ export interface ColumnRow {
   example?: string | null | undefined;
 }
 
-/** A change of a column: it was added or widened, or lost its values or has them again. */
+/** A column was added or widened, or lost its values or has them again. */
 export interface SchemaChangeRow {
   changed_at: TimestampText;
   resource: string;
@@ -109,17 +108,14 @@ export interface SchemaChangeRow {
   renamed_to: string | null;
 }
 
-/** A version of a record, or a mark that it was deleted. */
 export interface VersionRow {
   resource: string;
   id: string;
   version: number;
   valid_from: TimestampText;
-  /** Null for the latest version. */
   valid_to: TimestampText | null;
   /** `delete`: the version marks the delete, and has no body. */
   op: 'upsert' | 'delete';
-  /** `_hash` of the row of this version. */
   hash: string;
   /** The record as JSON, without hidden fields. */
   body: string | null;
@@ -130,13 +126,10 @@ export interface VersionRow {
 /** A record that could not become a row. */
 export interface RejectRow {
   resource: string;
-  /** Of `body`. */
   hash: string;
-  /** A `RejectReason`. */
+  /** A `RejectReason`; `detail` explains it to the operator. */
   reason: string;
-  /** Null if the record has no usable id. */
   record_id: string | null;
-  /** One sentence for the operator. */
   detail: string;
   body: string;
   run_id: string;
@@ -146,9 +139,8 @@ export interface RejectRow {
   resolved_at: TimestampText | null;
 }
 
-/** Which process may write a resource, or the files of a source. */
+/** Which process may write a resource, or the files of a source (`FILES_LEASE`). */
 export interface LeaseRow {
-  /** The resource, or `FILES_LEASE`. */
   name: string;
   /** Grows with every owner; repeats if the database was rolled back. */
   token: number;
@@ -156,7 +148,6 @@ export interface LeaseRow {
   fence: string;
   /** Transactions that the owner has committed. */
   commits: number;
-  /** For messages. */
   owner: string;
   /** The namespace in which `pid` identifies a process (`processNamespace`). */
   host: string;
@@ -186,7 +177,6 @@ export interface SeenRow {
   position: string | null;
 }
 
-/** How far a feed of the service was read. */
 export interface FeedRow {
   resource: string;
   /** `deletes`: a separate listing of deletes. `changes`: all changes in their order. */
@@ -250,17 +240,9 @@ export interface OwnTables {
   _sync_suspects: DeleteCandidateRow;
   _sync_feeds: FeedRow;
   /** Not written since 0.2. */
-  _sync_notices: {
-    version: string;
-    kind: string;
-    value: string;
-    path: string;
-    first_heard: string;
-    last_heard: string;
-  };
+  _sync_notices: Record<'version' | 'kind' | 'value' | 'path' | 'first_heard' | 'last_heard', string>;
   _sync_views: ViewRow;
   _sync_view_columns: ViewColumnRow;
-  /** A single row: how often tables and views have changed. */
   _sync_growth: { id: 1; growths: number };
   _sync_pauses: { resource: string; paused_at: TimestampText; paused_by: string };
   _sync_verifications: VerificationRow;
@@ -307,19 +289,15 @@ export interface ForgottenRow {
   counts: string | null;
 }
 
-/** An alert that was sent to a channel. */
+/** An alert that was sent to a channel; `SentAlert` explains its fields. */
 interface AlertRow {
   channel: string;
-  /** The kind, with the resource if the alert is about one. */
   alert: string;
-  /** The reported text. */
   what: string;
   since: string;
-  /** When it was last reported. */
   told_at: string;
   /** Not used since 0.2, like `returns`. */
   gone_at: string | null;
-  /** When its end was reported; null until then. */
   over_at: string | null;
   returns: number;
 }
@@ -340,7 +318,6 @@ export interface RunRow {
   updated: number;
   unchanged: number;
   rejected: number;
-  /** Records that this run found to be deleted. */
   deleted: number;
   /** Delete candidates that wait for an operator when the run ends. */
   held: number;
@@ -360,7 +337,7 @@ export interface RunRow {
   /** JSON object: attempts by outcome; null while it runs, and in rows of early versions. */
   outcomes: string | null;
   error_hint: string | null;
-  /** Identifies the failed request for the service's operators; null if the response had none. */
+  /** Identifies the failed request for the service's operators. */
   request_id: string | null;
   /** Records that were dropped because an operator had them erased. */
   forgotten?: number | undefined;
@@ -396,12 +373,10 @@ export interface ViewRow {
   made_at: string;
 }
 
-/** A column of a managed view. */
 export interface ViewColumnRow {
   view_name: string;
   column_name: string;
   position: number;
-  /** As the view shows it. */
   type: ColumnType;
   source_path: string | null;
   description: string | null;
@@ -412,7 +387,6 @@ export interface ViewColumnRow {
   first_seen: string;
 }
 
-/** A delete of a record. */
 interface DeleteRow {
   resource: string;
   id: string;
@@ -434,7 +408,7 @@ export interface WindowRow {
   fetched_at: string | null;
   /** 1 if the response was final by then: `restate` after the window's end. */
   is_final: 0 | 1;
-  /** Live rows of that response; the count stays when the window is dropped by age. */
+  /** Live rows of that response, also after the window was dropped by age. */
   rows: number;
   /** JSON: sums of the service that differ from the counted ones; null if none differs. */
   totals: string | null;

@@ -130,8 +130,8 @@ async function checkTarget({ target, source }: ExportRequest, before: Manifest |
       hint: 'name another target, one for each source',
     });
   }
-  const written = new Set([LOCK, NEXT_MANIFEST, MANIFEST]);
-  const foreign = (await target.list()).find(({ path }) => !DATA_FILE.test(path) && !written.has(path));
+  const knownNames = new Set([LOCK, NEXT_MANIFEST, MANIFEST]);
+  const foreign = (await target.list()).find(({ path }) => !DATA_FILE.test(path) && !knownNames.has(path));
   if (foreign === undefined) return;
   throw new ConfigError('export_unwritable', `${target.shown}: there is something else: ${foreign.path}`, {
     hint: 'name an empty or a new target: an export removes files that its manifest no longer lists',

@@ -192,8 +192,8 @@ interface TableGrowth {
  * another resource has changed its tables meanwhile.
  *
  * If an external object prevents a view from getting a wider type, the view keeps its type and is listed in
- * `owned.heldViews`. Throws `TableInUseError` if a column of a table cannot widen for that reason. Returns the external views that
- * were dropped.
+ * `owned.heldViews`. Throws `TableInUseError` if a column of a table cannot widen for that reason. Returns the external
+ * views that were dropped.
  */
 async function evolveTables(
   context: LoadContext,

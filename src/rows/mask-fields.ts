@@ -123,7 +123,10 @@ function hashScalars(value: JsonValue, hash: Hash, level: number): JsonValue {
   return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, hashScalars(member, hash, level + 1)]));
 }
 
-/** True if the profile hides the field at the path, something around it or something in it; `path` as `pathText` writes it. */
+/**
+ * True if the profile hides the field at the path, something around it or something in it; `path` as `pathText` writes
+ * it.
+ */
 export function isHidden(path: string | null, fields: Readonly<Record<string, HiddenField>>): boolean {
   const keys = path === null ? [] : keysOfText(path);
   return Object.entries(fields).some(([field, { exclude, hash }]) => {

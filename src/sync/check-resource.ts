@@ -43,7 +43,8 @@ import {
 /**
  * Tests what the profile assumes of one resource with about ten requests: its listing and a second page, the filter,
  * several records alone, and what another credential gets. `credential`: `identified` if the identity path was seen to
- * answer this one only, `unproved` if not, `none` if none is sent. Never throws for what the service does, except when interrupted.
+ * answer this one only, `unproved` if not, `none` if none is sent. Never throws for what the service does, except when
+ * interrupted.
  */
 export async function checkResource(
   given: RequestContext,

@@ -98,8 +98,9 @@ const LATER_FIELDS: Readonly<Record<string, JsonValue>> = {
 };
 
 /**
- * Identifies the settings of a profile that a checkpoint depends on. Three parts: what the rows are (id, path, filter, columns), how pages are cut, and what the rows are but for their
- * columns. Another cut only restarts a scan; other columns of the same records can be made from the stored bodies.
+ * Identifies the settings of a profile that a checkpoint depends on. Three parts: what the rows are (id, path, filter,
+ * columns), how pages are cut, and what the rows are but for their columns. Another cut only restarts a scan; other
+ * columns of the same records can be made from the stored bodies.
  */
 export function fingerprintOf(profile: ResourceProfile): string {
   const { path, records, id, updated, query, page, depth, json, fields, mask } = profile;

@@ -87,7 +87,10 @@ export interface RunOptions extends SourceContext {
 interface WarningKind {
   /** True if the copy may not be equal to the service: the run is then `partial`. */
   isPartial: boolean;
-  /** What was not proved, as `accept` of the profile names it: with it, the run is `ok` all the same. Null if it cannot be accepted. */
+  /**
+   * What was not proved, as `accept` of the profile names it: with it, the run is `ok` all the same. Null if it cannot
+   * be accepted.
+   */
   proof: Proof | null;
 }
 

@@ -120,7 +120,10 @@ export interface Lookup {
 export interface ItemProof {
   /** When an existing record was last requested; local epoch milliseconds. Every caller may advance it. */
   at: number;
-  /** The request in progress for another record that must exist under the same path (`verifyItemPath`), and when it began. */
+  /**
+   * The request in progress for another record that must exist under the same path (`verifyItemPath`), and when it
+   * began.
+   */
   control: { since: number; verdict: Promise<string | null> } | null;
   /** The fields that were the same in the listing and in a record that was fetched individually. */
   fields: FieldKinds;

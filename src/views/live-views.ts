@@ -5,7 +5,7 @@ import type { ColumnType } from '../model/vocabulary.ts';
 import { columnPathOf, pathText } from '../rows/columns/column-name.ts';
 import { updatedColumns } from '../rows/columns/updated-time.ts';
 import {
-  computedColumn,
+  columnWithoutSource,
   type PlannedViews,
   type View,
   type ViewColumn,
@@ -99,7 +99,9 @@ function publishedColumn(model: ViewModel, resource: ViewedResource, row: string
   if (state === null) return [];
   const text = model.dialect.text(`${row}${model.dialect.id(state.name)}`, state.type);
   const sql = isPublished(model, resource, text);
-  return [computedColumn('is_published', 'boolean', sql, `True if ${state.name} says that the record is published.`)];
+  return [
+    columnWithoutSource('is_published', 'boolean', sql, `True if ${state.name} says that the record is published.`),
+  ];
 }
 
 /**
@@ -120,7 +122,7 @@ export function finalColumn(
   const inOne = `${day} >= ${dialect.day('w."window_start"')} AND ${day} < ${dialect.day('w."window_end"')}`;
   const sql = `CASE WHEN ${day} IS NULL THEN NULL WHEN ${day} < ${first} THEN 1 = 1 ELSE NOT EXISTS (SELECT 1${openWindows} AND ${inOne}) END`;
   return [
-    computedColumn('is_final', 'boolean', sql, 'False while the service may still change the window of the row.'),
+    columnWithoutSource('is_final', 'boolean', sql, 'False while the service may still change the window of the row.'),
   ];
 }
 
@@ -175,11 +177,16 @@ function liveFiles({ dialect }: ViewModel, viewed: ViewedResource, columns: read
 
 function fileColumns({ dialect }: ViewModel, { resource, tables: [main] }: ViewedResource): ViewColumn[] {
   const column = (name: string, type: ViewColumn['type'], description: string): ViewColumn =>
-    computedColumn(name, type, `${FILE}.${dialect.id(name)}`, description);
+    columnWithoutSource(name, type, `${FILE}.${dialect.id(name)}`, description);
   // Stored as small integers, but shown as BIGINT like all integers.
   const number = (name: string, description: string): ViewColumn =>
-    computedColumn(name, 'integer', `CAST(${FILE}.${dialect.id(name)} AS BIGINT)`, description);
-  const key = computedColumn(`${resource}_id`, 'text', `${FILE}.${dialect.id('record_id')}`, `The ${resource} record.`);
+    columnWithoutSource(name, 'integer', `CAST(${FILE}.${dialect.id(name)} AS BIGINT)`, description);
+  const key = columnWithoutSource(
+    `${resource}_id`,
+    'text',
+    `${FILE}.${dialect.id('record_id')}`,
+    `The ${resource} record.`,
+  );
   return [
     { ...key, references: main === undefined ? null : `${main.name}.${main.key[0] ?? ''}` },
     column('field', 'text', 'The name of the file in the profile.'),

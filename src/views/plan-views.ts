@@ -94,7 +94,10 @@ function preferredNames(wanted: string, name: string): string[] {
   return cut === name ? [] : [cut, ...preferredNames(`${cut}_view`, name)];
 }
 
-/** True if `name` is `wanted`, shortened if too long, or with `_view` added because a table or an external object had it. */
+/**
+ * True if `name` is `wanted`, shortened if too long, or with `_view` added because a table or an external object had
+ * it.
+ */
 export function isNameOf(name: string, wanted: string): boolean {
   const cut = cutName(wanted);
   return name === cut || name === cutName(`${cut}_view`);

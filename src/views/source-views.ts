@@ -7,7 +7,7 @@ import { pathText } from '../rows/columns/column-name.ts';
 import { updatedColumns } from '../rows/columns/updated-time.ts';
 import { isHidden } from '../rows/mask-fields.ts';
 import {
-  computedColumn,
+  columnWithoutSource,
   type PlannedViews,
   type View,
   type ViewColumn,
@@ -20,7 +20,9 @@ type SourceViewColumn = readonly [name: string, type: ColumnType, sql: string, d
 
 /** A view of the whole source over internal tables. */
 function sourceView(name: string, description: string, columns: readonly SourceViewColumn[], from: string): View[] {
-  return [{ name, resource: null, description, columns: columns.map((column) => computedColumn(...column)), from }];
+  return [
+    { name, resource: null, description, columns: columns.map((column) => columnWithoutSource(...column)), from },
+  ];
 }
 
 /** `calendar`: one row per day, so that reports can show days, weeks and months without data. */
@@ -177,31 +179,41 @@ function newestTimes(
 export function windowViews({ resources, dialect }: ViewModel): View[] {
   const day = (name: string): string => dialect.day(`w."${name}"`);
   const columns = [
-    computedColumn('window_start', 'date', day('window_start'), 'The first day of the window.'),
-    computedColumn('window_end', 'date', day('window_end'), 'The first day after it.'),
-    computedColumn('is_final', 'boolean', 'w."is_final" = 1', 'False while the service may still change it.'),
-    computedColumn(
+    columnWithoutSource('window_start', 'date', day('window_start'), 'The first day of the window.'),
+    columnWithoutSource('window_end', 'date', day('window_end'), 'The first day after it.'),
+    columnWithoutSource('is_final', 'boolean', 'w."is_final" = 1', 'False while the service may still change it.'),
+    columnWithoutSource(
       'rows',
       'integer',
       'w."rows"',
       'Live rows when it was last read; of a dropped window, those it had.',
     ),
-    computedColumn('fetched_at', 'timestamp', 'w."fetched_at"', 'When the rows were requested, UTC.'),
-    computedColumn('changed_at', 'timestamp', 'w."changed_at"', 'When its rows last changed, UTC.'),
-    computedColumn(
+    columnWithoutSource('fetched_at', 'timestamp', 'w."fetched_at"', 'When the rows were requested, UTC.'),
+    columnWithoutSource('changed_at', 'timestamp', 'w."changed_at"', 'When its rows last changed, UTC.'),
+    columnWithoutSource(
       'dropped_at',
       'timestamp',
       'w."dropped_at"',
       'When its rows were removed from the copy by age, UTC.',
     ),
-    computedColumn('held_at', 'timestamp', 'w."held_at"', 'Since when a change waits for a user to confirm it, UTC.'),
-    computedColumn(
+    columnWithoutSource(
+      'held_at',
+      'timestamp',
+      'w."held_at"',
+      'Since when a change waits for a user to confirm it, UTC.',
+    ),
+    columnWithoutSource(
       'is_capped',
       'boolean',
       'w."capped" = 1',
       'True if the service may not have listed all of its rows.',
     ),
-    computedColumn('totals', 'text', 'w."totals"', 'Sums of the service that differ from those of the rows, as JSON.'),
+    columnWithoutSource(
+      'totals',
+      'text',
+      'w."totals"',
+      'Sums of the service that differ from those of the rows, as JSON.',
+    ),
   ];
   return resources.flatMap(({ resource, profile, tables: [main] }) => {
     if (profile.windows === null || main === undefined) return [];

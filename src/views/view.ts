@@ -67,7 +67,12 @@ export interface PlannedView extends Omit<View, 'from'> {
 export type PlannedViews = ReadonlyMap<string, PlannedView>;
 
 /** A column of a view that is not a field of the source. */
-export function computedColumn(name: string, type: ColumnType, sql: string, description: string | null): ViewColumn {
+export function columnWithoutSource(
+  name: string,
+  type: ColumnType,
+  sql: string,
+  description: string | null,
+): ViewColumn {
   return { name, type, sql, description, source: null, references: null };
 }
 

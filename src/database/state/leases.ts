@@ -161,7 +161,10 @@ async function shortenLease(own: Warehouse['own'], existing: LeaseRow, now: numb
   await lease.where('name', '=', name).where('fence', '=', fence).where('expires_at', '=', expires_at).execute();
 }
 
-/** False for an expired lease. A process of this namespace can be looked up, so that a restart after a kill need not wait for the lease to expire. */
+/**
+ * False for an expired lease. A process of this namespace can be looked up, so that a restart after a kill need not
+ * wait for the lease to expire.
+ */
 function mayBeAlive(lease: LeaseRow, host: string, now: number): boolean {
   if (timestampMs(lease.expires_at) <= now) return false;
   return lease.host !== host || isOtherRunning(lease.pid);

@@ -11,7 +11,8 @@
 // | an event names it (`event`)             | deleted if 404 and not listed            | deleted after one complete scan |
 // | it is listed in an older state (`older`) | the fetched record is loaded            | two full scans decide           |
 //
-// `DeleteCandidateRow` explains the reasons and the states. A record that exists is loaded like any other. What else a 404 needs is in `soft-delete.ts`.
+// `DeleteCandidateRow` explains the reasons and the states. A record that exists is loaded like any other. What else a
+// 404 needs is in `soft-delete.ts`.
 import pMap, { pMapSkip } from 'p-map';
 import type { ResourceProfile } from '../../config/profile/profile.ts';
 import type { DeleteCandidateRow } from '../../database/own-tables.ts';

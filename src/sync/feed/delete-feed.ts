@@ -68,7 +68,10 @@ export async function readDeleteFeed(context: RunContext): Promise<void> {
 /** The code of the warning, and of errors that concern only the feed. */
 const UNREAD = 'delete_feed_unread';
 
-/** Reasons for an incomplete scan that do no harm here. The feed is append-only: what is added meanwhile comes after the newest entry that was read, and is read next time. */
+/**
+ * Reasons for an incomplete scan that do no harm here. The feed is append-only: what is added meanwhile comes after the
+ * newest entry that was read, and is read next time.
+ */
 const HARMLESS: ReadonlySet<IncompleteReason['code']> = new Set(['entered', 'unwatched', 'cached']);
 
 /** Throws `delete_feed_unread` for errors that concern only the feed. */

@@ -211,7 +211,10 @@ async function unansweredQuestion(
   return hasChanged && (await listsAll(context, question)) ? null : question;
 }
 
-/** Records that are fetched individually before the filter counts as wrong: those that changed together are often deleted together. */
+/**
+ * Records that are fetched individually before the filter counts as wrong: those that changed together are often
+ * deleted together.
+ */
 const MAX_FETCHED = 3;
 
 /**

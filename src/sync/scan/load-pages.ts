@@ -1,7 +1,7 @@
 // Loads the pages of a listing into tables, one transaction per page with the checkpoint after it; then judges the end.
 //
-// The end of a scan gives reasons (`incompleteReasons`) why it may be incomplete, such as a total that was not reached. `judgeScan`
-// concludes from them whether the copy is complete and whether rows that were not listed may be deleted.
+// The end of a scan gives reasons (`incompleteReasons`) why it may be incomplete, such as a total that was not reached.
+// `judgeScan` concludes from them whether the copy is complete and whether rows that were not listed may be deleted.
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { DescendingOrder, isNewestFirst } from '../../checks/filter.ts';
 import { filterQuery, listingScan } from '../../checks/listing-scan.ts';

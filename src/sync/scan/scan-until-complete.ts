@@ -266,7 +266,10 @@ export function waitFor(cacheWaitMs: number | null, isCached: boolean): number |
   return isCached ? null : AGE_STEP_MS;
 }
 
-/** If only incomplete scans have run and rows exist, some of their records may be deleted by now: this scan detects that. */
+/**
+ * If only incomplete scans have run and rows exist, some of their records may be deleted by now: this scan detects
+ * that.
+ */
 async function detectDeletesAfterIncompleteScan({ warehouse }: RunContext, plan: ScanPlan): Promise<ScanPlan> {
   const { checkpoint, mode, resumed } = plan;
   if (mode !== 'full' || resumed || checkpoint.full_credential !== null) return plan;

@@ -198,7 +198,10 @@ export async function zoneTimes(db: Kysely<unknown>): Promise<void> {
 }
 
 const VACUUM_TIMEOUT_MS = 6 * 3_600_000;
-/** Tables up to this size are rewritten, which blocks their readers for a second; of larger ones only dead rows are removed. */
+/**
+ * Tables up to this size are rewritten, which blocks their readers for a second; of larger ones only dead rows are
+ * removed.
+ */
 const MAX_REWRITTEN_BYTES = 64 * 1_048_576;
 const MAX_ATTEMPTS = 5;
 const PAUSE_MS = 300;

@@ -89,7 +89,10 @@ export function refuseOthersViews(dependents: readonly Dependent[]): void {
   if (others.length > 0) throw inUseError(others);
 }
 
-/** Throws `TableInUseError` if a function or a column has the row type of a view that is to be dropped: it is not created again. */
+/**
+ * Throws `TableInUseError` if a function or a column has the row type of a view that is to be dropped: it is not
+ * created again.
+ */
 export async function refuseRowTypes({ execute }: Session, { views, retyped }: ViewPlan): Promise<void> {
   if (retyped.length === 0) return;
   const { rows } = await execute<{ view: string; by: string }>(
@@ -105,8 +108,8 @@ export async function refuseRowTypes({ execute }: Session, { views, retyped }: V
 }
 
 /**
- * Throws `TableInUseError` if an external constraint, default, statistics, generated column or policy depends on a column: it may
- * mean something else for another type. Views are created again, and the server rebuilds indexes.
+ * Throws `TableInUseError` if an external constraint, default, statistics, generated column or policy depends on a
+ * column: it may mean something else for another type. Views are created again, and the server rebuilds indexes.
  */
 export async function refuseLosses({ execute }: Session, uses: readonly TableColumns[]): Promise<void> {
   if (uses.length === 0) return;

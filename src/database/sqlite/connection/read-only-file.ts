@@ -168,7 +168,10 @@ function readingError(error: unknown, file: string, hasLog: boolean): unknown {
   });
 }
 
-/** Opens a file that this process writes to, with the writer's driver: two drivers in one process release each other's locks. */
+/**
+ * Opens a file that this process writes to, with the writer's driver: two drivers in one process release each other's
+ * locks.
+ */
 export function openBesideWriter<Tables>(file: string): ReadOnlyFile<Tables> {
   const guarded: Guarded = (work) => {
     try {
