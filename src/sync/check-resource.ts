@@ -47,15 +47,15 @@ import {
  * interrupted.
  */
 export async function checkResource(
-  given: RequestContext,
+  request: RequestContext,
   resources: Profile['resources'],
   credential: 'identified' | 'unproved' | 'none',
 ): Promise<CheckFinding[]> {
-  const { profile, signal } = given;
+  const { profile, signal } = request;
   const pages: Page[] = [];
-  let context = given;
+  let context = request;
   const listed = await runTest('listing', signal, async () => {
-    if (profile.partitions !== null) context = { ...given, partition: await samplePartition(given, resources) };
+    if (profile.partitions !== null) context = { ...request, partition: await samplePartition(request, resources) };
     if (profile.partitions !== null && context.partition === null) return NO_PARENT;
     for await (const page of twoPages(context)) pages.push(page);
     const isEmpty = pages[0]?.records.length === 0;

@@ -63,28 +63,28 @@ export async function checkItemReading(
   record: SourceRecord,
   lane: Lane,
 ): Promise<string | null> {
-  const doubt = await findDoubt(context, key, record, lane);
-  return context.profile.accept.includes('item') ? null : doubt;
+  const reason = await compareFetched(context, key, record, lane);
+  return context.profile.accept.includes('item') ? null : reason;
 }
 
 /** Throws `item_unproved` if a record that was fetched individually may differ from what the listing would show. */
-export async function refuseDoubtful(
+export async function refuseUnverified(
   context: ResourceContext,
   key: string,
   { record, requestedAt }: FoundRecord,
   lane: Lane,
 ): Promise<void> {
   context.proof.at = Math.max(context.proof.at, requestedAt);
-  const doubt = await checkItemReading(context, key, record, lane);
-  if (doubt === null) return;
-  throw new SyncError('item_unproved', doubt, {
+  const reason = await checkItemReading(context, key, record, lane);
+  if (reason === null) return;
+  throw new SyncError('item_unproved', reason, {
     recovery: 'stop',
     hint: 'content-sync check compares records read alone with the listed ones',
   });
 }
 
 /** As `checkItemReading`, whatever the profile accepts. */
-async function findDoubt(
+async function compareFetched(
   context: ResourceContext,
   key: string,
   record: SourceRecord,

@@ -2,6 +2,7 @@
 //
 // Each page of a full scan stores fingerprints of its keys (`_sync_seen`). After the last page they are compared with the
 // keys of all live rows. A row that was not seen becomes a candidate (`_sync_suspects`); `verify-deletes.ts` decides it.
+// `DeleteCandidateRow` explains the reasons and states of candidates.
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { CompiledQuery } from 'kysely';
 import type { DeleteCandidateRow, TimestampText } from '../../database/own-tables.ts';

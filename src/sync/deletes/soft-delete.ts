@@ -3,7 +3,7 @@
 // A 404 for a single record proves little: the path of the profile may be wrong, the credential may not be allowed to
 // read single records, or a replica lags behind. So the kind of evidence (`EVIDENCE`) says what is requested first: the
 // listing, because a listed record is not deleted, and another record that must exist under the same path. A row whose
-// delete is not proved stays live, as a delete candidate (`_sync_suspects`) for the next run or an operator.
+// delete is not verified stays live, as a delete candidate for the next run or an operator (`DeleteCandidateRow`).
 import type { CompiledQuery } from 'kysely';
 import type { CheckpointRow, DeleteCandidateRow, TimestampText } from '../../database/own-tables.ts';
 import { readCheckpoint } from '../../database/state/checkpoints.ts';

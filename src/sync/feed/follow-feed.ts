@@ -25,7 +25,7 @@ import { fullPlan } from '../filter/filter-evidence.ts';
 import type { ScanPlan } from '../plan.ts';
 import { countPage, countRecords, type RunContext, withPage } from '../run-progress.ts';
 import { scanUntilComplete, type FinishedScan } from '../scan/scan-until-complete.ts';
-import { loadRecord, refuseDoubtful } from '../single-record.ts';
+import { loadRecord, refuseUnverified } from '../single-record.ts';
 import {
   changesIn,
   cursorAt,
@@ -230,12 +230,13 @@ async function fetchAndLoad(context: RunContext, key: string): Promise<void> {
   const { warehouse, owned, progress } = context;
   const reading = await readItem(context, key, 'incremental');
   if (reading.isThere) {
-    await refuseDoubtful(context, key, reading, 'incremental');
+    await refuseUnverified(context, key, reading, 'incremental');
     countRecords(progress, await loadRecord(context, key, reading, { acceptsOlder: true }));
     return;
   }
   const named = await liveAmong(context, [{ key, at: reading.stated?.at ?? null }]);
   if (named.length === 0) return;
+  // The feed names the delete (`told`), or the record itself does.
   const reason = reading.stated === undefined ? 'told' : 'stated';
   const candidate = { resource: owned.resource, reason, evidence_at: timestampText(reading.requestedAt) } as const;
   await owned.commit(noteReportedDeletes(warehouse.own, candidate, named));

@@ -219,7 +219,7 @@ export function judgeScan(
   const isCached = remaining.some(({ code }) => code === 'cached') && !accept.includes('cache');
   // False if the service refused one of several listings.
   const isRead = !codes.has('unread');
-  // What is left without caches and refused listings, which are accepted in other ways.
+  // Reasons in the listing itself: pages of a cache are accepted by another setting, and a refused listing never is.
   const ofListing = remaining.filter(({ code }) => code !== 'cached' && code !== 'unread');
   const isShort = ofListing.some(({ code }) => code === 'fewer');
   const hasMoved = ofListing.some(({ code }) => BY_MOVEMENT.has(code));

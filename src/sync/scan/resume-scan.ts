@@ -130,7 +130,7 @@ const MAX_WRITE_DELAY_MS = 120_000;
  * The listings of a partitioned resource as they are now: the profile's values, or those of the live rows of the parent;
  * in an incremental scan perhaps only of those that changed since the last one, and that of the record which proves the
  * filter. Throws `SyncError` (`parent_not_synced`) if no full scan of the parent has come to its end; warns if that end
- * was not proved.
+ * was not verified.
  */
 export async function partitionsOf(
   context: RunContext,
@@ -172,7 +172,7 @@ async function keysOfListing({ warehouse, owned, profile, signal }: RunContext, 
   return keyFingerprints(found);
 }
 
-/** Throws if no full scan of the parent has come to its end; warns if that end was not proved. */
+/** Throws if no full scan of the parent has come to its end; warns if that end was not verified. */
 async function verifyParents({ warehouse, progress }: RunContext, parent: string): Promise<void> {
   const checkpoint = await readCheckpoint(warehouse.own, parent);
   if (checkpoint === null || (checkpoint.last_full_at ?? checkpoint.unproved_full_at) === null) throw notSynced(parent);
