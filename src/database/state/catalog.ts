@@ -82,7 +82,7 @@ export function rememberShape(
   );
   const rows = added.map((row): ColumnRow => {
     const comment = comments.get(columnKey(row.table_name, row.column_name)) ?? null;
-    return { ...row, resource, first_seen: at, comment };
+    return Object.assign(row, { resource, first_seen: at, comment });
   });
   const logged = changes
     .filter(({ column, from }) => from !== column.type)

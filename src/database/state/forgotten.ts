@@ -61,7 +61,7 @@ export async function readForgotten(own: Kysely<OwnTables>, resource: string, pr
   };
 }
 
-/** Returns the key if it is the one of all these marks, or '' if there are none. */
+/** Throws if one of the marks is of another key than that of the settings. Returns the key; '' if there is none. */
 function refuseOtherKey(marks: readonly { key_mark: string }[], { source, key }: PrivacyKey): string {
   const mark = key === undefined ? null : privacyKeyMark(key, source);
   if (key !== undefined && marks.every(({ key_mark }) => key_mark === mark)) return key;

@@ -258,8 +258,8 @@ async function forgetCursor(
 }
 
 /**
- * How long to wait before a listing is scanned again, at least as long as the age of a response may be off; null if a cache
- * would return the same pages.
+ * How long to wait before a listing is scanned again: until no cache returns the same pages. If that is unknown or too
+ * long, a second, by which the age of a response may be off, or null if pages came out of a cache.
  */
 export function waitFor(cacheWaitMs: number | null, isCached: boolean): number | null {
   if (cacheWaitMs !== null && cacheWaitMs <= MAX_CACHE_WAIT_MS) return cacheWaitMs;

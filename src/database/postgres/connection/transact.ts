@@ -20,8 +20,9 @@ export const COMMON_SCHEMA = 'content_sync';
 /** Deletes the marks of closed connections: no connection is idle for a day. */
 export const FORGET_OLD_MARKS = `DELETE FROM ${COMMON_SCHEMA}.commits WHERE changed_at < now() - interval '1 day'`;
 
-/** How long a transaction is retried while the server is away, and how often after a conflict with another session. */
+/** How long a transaction is retried while the server is away. */
 const RETRY_FOR_MS = 60_000;
+/** How often it is run again after a conflict with another session. */
 const MAX_REPLAYS = 5;
 const FIRST_PAUSE_MS = 20;
 const MAX_PAUSE_MS = 1_000;

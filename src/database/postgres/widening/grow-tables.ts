@@ -103,7 +103,10 @@ async function alterTables(database: PostgresSchema, alteration: Alteration): Pr
   }
 }
 
-/** Drops all that depends on changed columns, alters the tables, and creates the dependents again as they were. */
+/**
+ * In one attempt: drops all that depends on changed columns, alters the tables, and creates the dependents again as
+ * they were.
+ */
 async function alterIn(
   session: Session,
   { growth, widenings, additions, steps }: Alteration,

@@ -20,7 +20,7 @@ export function writePage(db: Database, page: PageRows): void {
       (rows) => insertStatement(table, rows) + overwriteClause(table, id),
     );
   }
-  // A new record has no child rows, unless its row is rewritten.
+  // The child rows of these records are replaced. New records have none, and rewritten ones may be of version 1.
   const replaced = page.records.filter((record) => page.isRewrite === true || record.version > 1);
   for (const child of replaced.length === 0 ? [] : page.children) {
     const remove = db.prepare(deleteStatement(child));
