@@ -49,7 +49,7 @@ function exportFormatCommand(context: CliContext, format: ExportFormat): Command
   return command.action(async (target: string, options: ExportOptions) => {
     const { compression = 'none' } = options;
     const chosenFlags = flags.filter(({ option }) => command.getOptionValue(option.attributeName()) === true);
-    const form = { compression, options: chosenFlags.map(({ flag }) => flag) };
+    const fileOptions = { compression, options: chosenFlags.map(({ flag }) => flag) };
     const isOne = Object.keys(readSettings(context, options).sources).length === 1;
     await forEachSource(context, options, [], async ({ source, log }) => {
       const { clock, signal, version } = context;
@@ -59,7 +59,7 @@ function exportFormatCommand(context: CliContext, format: ExportFormat): Command
         resources: source.resources,
         target: await openTarget(context, isOne ? target : `${target}/${source.name}`),
         format,
-        form,
+        fileOptions,
         tables: options.tables ?? [],
         isByMonth: options.partitions,
         isFull: options.full === true,

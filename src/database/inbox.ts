@@ -36,6 +36,7 @@ interface DeliveryTable {
   headers: string;
   body: Uint8Array;
   state: Generated<DeliveryState>;
+  /** Attempts to process it. */
   attempts: Generated<number>;
   /** Null for at once. */
   due_at: Generated<TimestampText | null>;
@@ -118,7 +119,7 @@ export interface Inbox extends InboxViewer {
   /** Deliveries that wait and are due at `now`, those after `after` only, in the order in which they arrived. */
   waiting(after: number, now: TimestampText, limit: number): Promise<DeliveryRow[]>;
   /** Stores the state of deliveries after an attempt; durable once this resolves. */
-  settle(settlements: readonly DeliveryUpdate[]): Promise<void>;
+  settle(updates: readonly DeliveryUpdate[]): Promise<void>;
   /**
    * One attempt at one durable transaction. Throws `warehouse_busy` soon if another program holds the lock,
    * `warehouse_full`, `warehouse_unreachable` or `warehouse_gone`; deliveries may then be stored, and count as repeats.
@@ -126,6 +127,7 @@ export interface Inbox extends InboxViewer {
   write(deliveries: readonly NewDelivery[]): Promise<InboxEffect[]>;
   /** Deletes old finished deliveries, and dead ones before another time; returns the number. */
   purge(before: { finished: TimestampText; dead: TimestampText }, limit: number): Promise<number>;
+  /** Counts deliveries for status and metrics. */
   figures(): Promise<InboxCounters>;
   /** Makes these deliveries, or all dead ones, wait again from the start; returns the number. */
   replay(deliveries: readonly number[] | 'dead'): Promise<number>;
@@ -287,7 +289,7 @@ function* writeRepeat(own: Kysely<InboxTables>, delivery: NewDelivery): Statemen
 }
 
 /** The statements that store the state of deliveries after an attempt. */
-export function updateStatements(own: Kysely<InboxTables>, settlements: readonly DeliveryUpdate[]): CompiledQuery[] {
+export function updateStatements(own: Kysely<InboxTables>, updates: readonly DeliveryUpdate[]): CompiledQuery[] {
   const nothing = {
     body: new Uint8Array(),
     headers: '{}',
@@ -296,7 +298,7 @@ export function updateStatements(own: Kysely<InboxTables>, settlements: readonly
     differs_from: null,
     delivery_id: sql<string>`'erased-' || "seq"`,
   };
-  return settlements.map(({ seq, readEvents, erases, ...columns }) => {
+  return updates.map(({ seq, readEvents, erases, ...columns }) => {
     const { reason, kind, record_id } = columns;
     const texts = { reason: toStorable(reason), kind: toStorable(kind), record_id: toStorable(record_id) };
     const row = own

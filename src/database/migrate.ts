@@ -56,6 +56,7 @@ export async function migrate(own: Kysely<unknown>, options: MigrateOptions): Pr
   }
 }
 
+/** A row of the table of applied steps. */
 interface AppliedStep {
   name: string;
   timestamp: string;

@@ -1,4 +1,5 @@
-// The rows of internal tables, in which content-sync keeps its own state: `_sync_checkpoints`, `_sync_runs` and so on.
+// The rows of internal tables, in which content-sync keeps its own state: `_sync_checkpoints`, `_sync_runs` and so on. In
+// all other files, `own` is the handle for queries on these tables (Kysely), in contrast to the copied tables (`rows`).
 // `migrations/` creates the tables, the functions in `state/` read and write them. Some names are older than today's terms:
 // a walk is a scan of a listing, a suspect is a delete candidate, unproved means not verified, and sweeps are full scans.
 import { z } from 'zod';
@@ -60,6 +61,7 @@ export const checkpointSchema = walkSchema.extend({
   unproved_full_at: timestamp,
   /** Records on the largest page that had a next page; null if none had yet. */
   kept_size: count.nullable().default(null),
+  /** Until then the service asked not to be requested; null if it did not ask. */
   due_at: timestamp,
   /** JSON: the question that the filter failed (`sync/filter/verify-filter.ts`); null while it is trusted. */
   filter_doubt: text,
@@ -79,16 +81,18 @@ export interface ColumnRow {
   table_path: string;
   /** Order within the role. */
   position: number;
+  /** `key`: a part of the primary key. `source`: a field of the records. */
   role: 'key' | 'source';
-  /** JSON array. */
+  /** JSON array: the path of the field in the record. */
   source_path: string;
   type: ColumnType;
   first_seen: TimestampText;
   comment: string | null;
-  /** A value that an early version has stored. */
+  /** A value that an early version has stored. Later ones only erase it. */
   example?: string | null | undefined;
 }
 
+/** A column was added or widened, or lost its values or has them again. */
 export interface SchemaChangeRow {
   changed_at: TimestampText;
   resource: string;
@@ -110,16 +114,20 @@ export interface VersionRow {
   version: number;
   valid_from: TimestampText;
   valid_to: TimestampText | null;
+  /** `delete`: the version marks the delete, and has no body. */
   op: 'upsert' | 'delete';
   hash: string;
+  /** The record as JSON, without hidden fields. */
   body: string | null;
   /** The text of the service, if the body has hidden fields and the profile retains it. */
   source_text: string | null;
 }
 
+/** A record that could not become a row. */
 export interface RejectRow {
   resource: string;
   hash: string;
+  /** A `RejectReason`; `detail` explains it to the operator. */
   reason: string;
   record_id: string | null;
   detail: string;
@@ -127,9 +135,11 @@ export interface RejectRow {
   run_id: string;
   first_seen: TimestampText;
   last_seen: TimestampText;
+  /** When the record was stored, or was no longer listed; null for an open reject. */
   resolved_at: TimestampText | null;
 }
 
+/** Which process may write a resource, or the files of a source (`FILES_LEASE`). */
 export interface LeaseRow {
   name: string;
   /** Grows with every owner; repeats if the database was rolled back. */
@@ -139,12 +149,14 @@ export interface LeaseRow {
   /** Transactions that the owner has committed. */
   commits: number;
   owner: string;
+  /** The namespace in which `pid` identifies a process (`processNamespace`). */
   host: string;
   pid: number;
   acquired_at: TimestampText;
   expires_at: TimestampText;
 }
 
+/** A resource whose rows must be rewritten from the stored bodies, because columns have changed. */
 interface ReshapeRow {
   resource: string;
   /** The id up to which rows are rewritten, in the database's order; '' before the first. */
@@ -152,6 +164,7 @@ interface ReshapeRow {
   marked_at: TimestampText;
 }
 
+/** The keys on one page of a scan, by which its end finds the rows that it did not list. */
 export interface SeenRow {
   resource: string;
   walk_started_at: TimestampText;
@@ -179,24 +192,26 @@ export interface FeedRow {
   moved_at: TimestampText;
 }
 
-/** A record that may be deleted, or that a listing shows in an older state. */
+/** A record that may be deleted, or that a listing shows in an older state. Its row stays live until that is decided. */
 export interface DeleteCandidateRow {
   resource: string;
   record_id: string;
   /**
-   * `missing` or `left_out`: a full scan did not list it; `event`: a webhook reports a delete; `older`: a listing shows
-   * an older state; `stated`: the record itself says that it is deleted; `told`: a feed reports a delete.
+   * `missing`: a full scan did not list it. `left_out`: it is listed, but the profile's `filter` excludes it now. `event`: a
+   * webhook reports a delete. `stated`: the record itself says that it is deleted. `told`: a feed reports a delete.
+   * `older`: no delete; a listing shows an older state than the row.
    */
   reason: 'missing' | 'event' | 'older' | 'stated' | 'told' | 'left_out';
   /**
-   * `open`: to be verified. `held`: too many at once, an operator decides. `released`: the operator confirmed.
-   * `settled`: deleted by the operator's decision; the delete limits do not count it for a day.
+   * `open`: to be verified by another request. `held`: an operator must decide, because there are too many or their
+   * verification is not possible. `released`: the operator has confirmed, and the delete is still to be carried out.
+   * `settled`: it was carried out by that decision; the row stays for a day, in which the delete limits do not count it.
    */
   state: 'open' | 'held' | 'released' | 'settled';
-  /** Consecutive full scans that did not list it, or that showed the same older state. */
+  /** Consecutive full scans that did not list it, or that showed the same older state. `left_out` counts as two. */
   sweeps: number;
   found_at: TimestampText;
-  /** When the last scan that speaks against it began, or when the service reported the delete. */
+  /** When the last scan began that did not list it, or when the service reported the delete. */
   evidence_at: TimestampText;
   /** Why it is held or waits; null if there is no reason to show. */
   detail: string | null;
@@ -225,17 +240,9 @@ export interface OwnTables {
   _sync_suspects: DeleteCandidateRow;
   _sync_feeds: FeedRow;
   /** Not written since 0.2. */
-  _sync_notices: {
-    version: string;
-    kind: string;
-    value: string;
-    path: string;
-    first_heard: string;
-    last_heard: string;
-  };
+  _sync_notices: Record<'version' | 'kind' | 'value' | 'path' | 'first_heard' | 'last_heard', string>;
   _sync_views: ViewRow;
   _sync_view_columns: ViewColumnRow;
-  /** A single row: how often tables and views have changed. */
   _sync_growth: { id: 1; growths: number };
   _sync_pauses: { resource: string; paused_at: TimestampText; paused_by: string };
   _sync_verifications: VerificationRow;
@@ -282,7 +289,7 @@ export interface ForgottenRow {
   counts: string | null;
 }
 
-/** An alert that was sent to a channel. */
+/** An alert that was sent to a channel; `SentAlert` explains its fields. */
 interface AlertRow {
   /** Name of the channel in the settings. */
   channel: string;
@@ -315,11 +322,11 @@ export interface RunRow {
   updated: number;
   unchanged: number;
   rejected: number;
-  /** Records that this run found to be deleted. */
   deleted: number;
   /** Delete candidates that wait for an operator when the run ends. */
   held: number;
   retries: number;
+  /** Responses by which the service refused a request because of its rate limit, such as 429. */
   limited: number;
   bytes: number;
   error_code: string | null;
@@ -334,7 +341,7 @@ export interface RunRow {
   /** JSON object: attempts by outcome; null while it runs, and in rows of early versions. */
   outcomes: string | null;
   error_hint: string | null;
-  /** Identifies the failed request for the service's operators; null if the response had none. */
+  /** Identifies the failed request for the service's operators. */
   request_id: string | null;
   /** Records that were dropped because an operator had them erased. */
   forgotten?: number | undefined;
@@ -356,7 +363,7 @@ export interface VerificationRow {
   ended_at: string;
   differences: number;
   requests: number;
-  /** JSON: `VerifyReport` of `sync/verify/report.ts`. */
+  /** The report of the verification for auditors, as JSON (`VerifyReport` of `sync/verify/report.ts`). */
   certificate: string;
 }
 
@@ -374,7 +381,6 @@ export interface ViewColumnRow {
   view_name: string;
   column_name: string;
   position: number;
-  /** As the view shows it. */
   type: ColumnType;
   source_path: string | null;
   description: string | null;
@@ -406,7 +412,7 @@ export interface WindowRow {
   fetched_at: string | null;
   /** 1 if the response was final by then: `restate` after the window's end. */
   is_final: 0 | 1;
-  /** Live rows of that response; the count stays when the window is dropped by age. */
+  /** Live rows of that response, also after the window was dropped by age. */
   rows: number;
   /** JSON: sums of the service that differ from the counted ones; null if none differs. */
   totals: string | null;
@@ -416,8 +422,9 @@ export interface WindowRow {
   changed_at: string | null;
   /** When its rows were removed by age (`keep`). */
   dropped_at: string | null;
-  /** When a response was held for an operator, and why; null if none is held. */
+  /** Since when a response waits for an operator (is held), because it would delete too many rows; null if none does. */
   held_at: string | null;
+  /** Why it is held, as a sentence. */
   held: string | null;
   /** When an operator accepted the next response, whatever it removes. */
   released_at: string | null;
@@ -485,7 +492,7 @@ export interface FileObjectRow {
   missing: number;
 }
 
-/** How far the records of a resource were searched for files. */
+/** How far the records of a resource were searched for files; the name of the table is older than the term search. */
 export interface FilePassageRow {
   resource: string;
   /** Hash of the file settings of the profile. */

@@ -34,6 +34,7 @@ interface RowQueryDialect {
   timestamp: (text: string) => RawBuilder<unknown>;
   /** A time as a UTC text. */
   timestampText: (cell: RawBuilder<unknown>) => RawBuilder<unknown>;
+  /** True for a text that is one of these. */
   isAmong: (text: RawBuilder<unknown>, texts: readonly string[]) => RawBuilder<unknown>;
   /** True for a text (or JSON) that does not begin with a digit, as times do. */
   isUntimed: (text: RawBuilder<unknown>) => RawBuilder<unknown>;

@@ -57,18 +57,18 @@ export interface PageRows {
 }
 
 /** An internal column of every resource's own table, right after its key. */
-interface OwnColumn {
+interface InternalColumn {
   readonly name: string;
   readonly type: ColumnType;
   /** True if it is NOT NULL. */
   readonly isRequired: boolean;
-  /** Returns its cell for a row that is written; null if the cell is empty then. */
+  /** Returns its cell for a row that is written; null for a column that is empty in such a row. */
   readonly stamp: ((record: WrittenRecord, page: PageRows) => string | number) | null;
   /** For users who choose columns. */
   readonly comment: string;
 }
 
-export const OWN_COLUMNS: readonly OwnColumn[] = [
+export const INTERNAL_COLUMNS: readonly InternalColumn[] = [
   {
     name: '_hash',
     type: 'text',
@@ -100,8 +100,8 @@ export const OWN_COLUMNS: readonly OwnColumn[] = [
 ];
 
 /** The internal columns of a table. */
-export function ownColumns({ path }: TableShape): readonly OwnColumn[] {
-  return path.length === 0 ? OWN_COLUMNS : [];
+export function internalColumns({ path }: TableShape): readonly InternalColumn[] {
+  return path.length === 0 ? INTERNAL_COLUMNS : [];
 }
 
 /** How a database declares the columns of copied tables. */
@@ -119,7 +119,7 @@ export function columnDefinitions(table: TableShape, declarations: ColumnDeclara
   const { quote, keyType, types, columnType } = declarations;
   return [
     ...table.key.map((name, at) => `${quote(name)} ${at === 0 ? keyType : types.integer} NOT NULL`),
-    ...ownColumns(table).map(
+    ...internalColumns(table).map(
       ({ name, type, isRequired }) => `${quote(name)} ${types[type]}${isRequired ? ' NOT NULL' : ''}`,
     ),
     ...table.columns.map((column) => `${quote(column.name)} ${columnType(column)}`),
@@ -129,13 +129,13 @@ export function columnDefinitions(table: TableShape, declarations: ColumnDeclara
 /** Columns of a row as it is inserted, in the order of `stampedRows`. */
 export function insertedColumns(table: TableShape): { name: string; type: ColumnType }[] {
   const keys = table.key.map((name, at) => ({ name, type: at === 0 ? ('text' as const) : ('integer' as const) }));
-  return [...keys, ...ownColumns(table).filter(({ stamp }) => stamp !== null), ...table.columns];
+  return [...keys, ...internalColumns(table).filter(({ stamp }) => stamp !== null), ...table.columns];
 }
 
 /** The rows of a resource's own table as they are inserted: the key, internal columns, and the values of the service. */
 export function stampedRows({ table, width, cells }: TableRows, page: PageRows): Cell[][] {
   const keys = table.key.length;
-  const stamps = ownColumns(table).flatMap(({ stamp }) => stamp ?? []);
+  const stamps = internalColumns(table).flatMap(({ stamp }) => stamp ?? []);
   return page.records.map((record, at) => {
     const row = cells.slice(at * width, (at + 1) * width);
     return [...row.slice(0, keys), ...stamps.map((stamp) => stamp(record, page)), ...row.slice(keys)];
@@ -152,7 +152,9 @@ export const EXISTING_ROW = '"_there"';
 export function overwriteClause(table: TableShape, quote: (name: string) => string): string {
   const inserted = insertedColumns(table).slice(table.key.length);
   const updates = inserted.map(({ name }) => `${quote(name)} = excluded.${quote(name)}`);
-  const emptied = ownColumns(table).flatMap(({ name, stamp }) => (stamp === null ? [`${quote(name)} = NULL`] : []));
+  const emptied = internalColumns(table).flatMap(({ name, stamp }) =>
+    stamp === null ? [`${quote(name)} = NULL`] : [],
+  );
   return ` ON CONFLICT (${table.key.map(quote).join(', ')}) DO UPDATE SET ${[...updates, ...emptied].join(', ')}
     WHERE excluded."_synced_at" >= ${EXISTING_ROW}."_synced_at"`;
 }

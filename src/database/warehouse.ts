@@ -24,7 +24,7 @@ export interface Warehouse extends TableAccess {
   snapshot(): Promise<SnapshotReader>;
   /**
    * Adds and widens tables and columns, and creates views. Throws `table_exists` for an external table of that name,
-   * `growth_outdated` if its claim fails, and `InUse` if external objects do not fit; then nothing was changed.
+   * `growth_outdated` if its claim fails, and `TableInUseError` if external objects do not fit; then nothing was changed.
    */
   evolve(growth: ShapeGrowth): Promise<readonly DroppedView[]>;
   /** Creates and drops managed keys and indexes. Skips what locks, external views or missing rights prevent. */
@@ -187,7 +187,7 @@ export interface UsedView {
 }
 
 /** The error for a growth that external views, indexes or constraints prevent. */
-export class InUse extends ConfigError {
+export class TableInUseError extends ConfigError {
   readonly columns: readonly UsedColumn[];
   readonly views: readonly UsedView[];
 

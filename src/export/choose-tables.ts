@@ -26,8 +26,10 @@ export interface ChosenTable {
 
 /** The view of a resource's live rows; it ends in `_view` if a table of the service has its name. */
 export const LIVE_SUFFIX = /_live(?:_view)?$/;
+/** Other views that are exported if none are named. */
 const OTHER_DEFAULTS = /^(?:sync_deletes|sync_dictionary)(?:_view)?$/;
 
+/** The views to export. */
 interface TableChoice {
   tables: ChosenTable[];
   /** The tables whose references decide which of the chosen ones are cut by month. */

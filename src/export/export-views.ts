@@ -8,13 +8,14 @@ import type { Clock } from '../model/clock.ts';
 import { ConfigError, SyncError } from '../model/errors.ts';
 import { chooseTables, type ChosenTable } from './choose-tables.ts';
 import { EXPORT_FORMATS } from './formats/all-formats.ts';
-import type { ExportColumn, ExportFormat, FileForm } from './formats/export-format.ts';
+import type { ExportColumn, ExportFormat, FileOptions } from './formats/export-format.ts';
 import { type Manifest, MANIFEST_VERSION, type ManifestTable, manifestText, readManifest } from './manifest.ts';
 import { chooseLayout } from './month-layout.ts';
 import { LOCK, NEXT_MANIFEST } from './targets/local-folder.ts';
 import { type ExportTarget, MANIFEST } from './targets/export-target.ts';
 import { writeTable } from './write-table.ts';
 
+/** What to export, where to, and how. */
 export interface ExportRequest {
   /** Address of the warehouse. */
   warehouse: string;
@@ -24,8 +25,8 @@ export interface ExportRequest {
   resources: readonly string[];
   target: ExportTarget;
   format: ExportFormat;
-  form: FileForm;
-  /** Names of views; if empty, the usual ones. */
+  fileOptions: FileOptions;
+  /** Names of views; if empty, the default ones (`chooseTables`). */
   tables: readonly string[];
   /** True to cut tables of facts by month. */
   isByMonth: boolean;
@@ -39,6 +40,7 @@ export interface ExportRequest {
   onTable: (table: ExportedTable) => void;
 }
 
+/** The figures of an exported table. */
 export interface ExportedTable {
   table: string;
   rows: number;
@@ -74,12 +76,15 @@ export async function exportViews(request: ExportRequest): Promise<ExportReport>
   }
 }
 
-/** What the tables of one export share. `paths` are the files that it has created. */
+/** What the tables of one export share. */
 interface ExportRun {
+  /** Unique; part of the names of its files. */
   id: string;
   snapshot: SnapshotReader;
+  /** The manifest of the earlier export; null if there is none. */
   before: Manifest | null;
   startedAt: string;
+  /** The files that it has created, and removes if it fails. */
   paths: string[];
 }
 
@@ -125,8 +130,8 @@ async function checkTarget({ target, source }: ExportRequest, before: Manifest |
       hint: 'name another target, one for each source',
     });
   }
-  const own = new Set([LOCK, NEXT_MANIFEST, MANIFEST]);
-  const foreign = (await target.list()).find(({ path }) => !DATA_FILE.test(path) && !own.has(path));
+  const knownNames = new Set([LOCK, NEXT_MANIFEST, MANIFEST]);
+  const foreign = (await target.list()).find(({ path }) => !DATA_FILE.test(path) && !knownNames.has(path));
   if (foreign === undefined) return;
   throw new ConfigError('export_unwritable', `${target.shown}: there is something else: ${foreign.path}`, {
     hint: 'name an empty or a new target: an export removes files that its manifest no longer lists',
@@ -150,7 +155,7 @@ async function exportTable(
   table: ChosenTable,
   related: readonly ChosenTable[],
 ): Promise<ManifestTable> {
-  const { target, format, form, isByMonth, isFull, signal } = request;
+  const { target, format, fileOptions, isByMonth, isFull, signal } = request;
   const { snapshot, before } = run;
   const columns: ExportColumn[] = [];
   for (const column of table.columns) {
@@ -158,19 +163,19 @@ async function exportTable(
     const span = isMeasured ? await snapshot.decimalSpan(table.name, column) : null;
     columns.push({ ...column, stored: format.stored(column, span) });
   }
-  const hasSameForm =
+  const hasSameOptions =
     before?.format === format.name &&
-    isDeepStrictEqual(form, { compression: before.compression, options: before.options });
+    isDeepStrictEqual(fileOptions, { compression: before.compression, options: before.options });
   return writeTable({
     snapshot,
     table,
     target,
     format,
-    form,
+    fileOptions,
     columns,
     layout: chooseLayout(table, related, isByMonth),
     newPath: pathMaker(request, run, table.name),
-    before: (hasSameForm && !isFull ? before.tables.find(({ name }) => name === table.name) : undefined) ?? null,
+    before: (hasSameOptions && !isFull ? before.tables.find(({ name }) => name === table.name) : undefined) ?? null,
     signal,
   });
 }
@@ -182,14 +187,14 @@ async function publish(
   tables: ManifestTable[],
   previousText: string | null,
 ): Promise<ExportReport> {
-  const { target, source, format, form, version, clock } = request;
+  const { target, source, format, fileOptions, version, clock } = request;
   request.signal.throwIfAborted();
   const manifest: Manifest = {
     content_sync_export: MANIFEST_VERSION,
     source,
     format: format.name,
-    ...form,
-    options: [...form.options],
+    ...fileOptions,
+    options: [...fileOptions.options],
     snapshot_at: startedAt,
     written_by: `content-sync ${version}`,
     tables,
@@ -225,6 +230,7 @@ function filesIn(manifest: Manifest | null): ReadonlySet<string> {
   return new Set(manifest?.tables.flatMap(({ files }) => files.map(({ path }) => path)));
 }
 
+/** The paths that `pathMaker` makes. */
 const DATA_FILE = new RegExp(
   String.raw`^[^/]+/(?:month=[^/]+/)?part-\d{8}T\d{6}Z-[0-9a-f]{8}-\d{5}\.(?:${EXPORT_FORMATS.map(({ name }) => name).join('|')})$`,
 );

@@ -23,6 +23,7 @@ const table = z.object({
     z.object({
       name: z.string(),
       type: z.enum(COLUMN_TYPES),
+      /** The type in terms of the format. */
       stored: z.string(),
       description: z.string().nullable(),
     }),
@@ -48,6 +49,7 @@ const manifest = z.object({
   source: z.string(),
   format: z.string(),
   compression: z.string(),
+  /** Flags of the command, such as `bom`. */
   options: z.array(z.string()).default([]),
   /** The time of all tables, UTC. */
   snapshot_at: z.string(),

@@ -6,22 +6,23 @@ import { isDeepStrictEqual } from 'node:util';
 import type { SnapshotReader, ViewCell, ViewQuery } from '../database/snapshot-reader.ts';
 import type { ColumnType } from '../model/vocabulary.ts';
 import type { ChosenTable } from './choose-tables.ts';
-import type { ExportColumn, ExportFormat, FileForm } from './formats/export-format.ts';
+import type { ExportColumn, ExportFormat, FileOptions } from './formats/export-format.ts';
 import type { ManifestFile, ManifestTable } from './manifest.ts';
 import { type MonthLayout, monthOf, nextMonth } from './month-layout.ts';
 import type { ExportTarget } from './targets/export-target.ts';
 
+/** A view to write, and all that is needed for it. */
 interface TableExport {
   snapshot: SnapshotReader;
   table: ChosenTable;
   target: ExportTarget;
   format: ExportFormat;
-  form: FileForm;
+  fileOptions: FileOptions;
   columns: readonly ExportColumn[];
   layout: MonthLayout;
   /** Returns an unused path for a file with rows of this month. */
   newPath: (month: string | null) => string;
-  /** The table in an earlier export of the same form; null if everything is to be written. */
+  /** The table in an earlier export with the same format and options; null if everything is to be written. */
   before: ManifestTable | null;
   signal: AbortSignal;
 }
@@ -52,6 +53,7 @@ export async function writeTable(request: TableExport): Promise<ManifestTable> {
   };
 }
 
+/** The part of a table in the manifest that must be the same for files to be kept. */
 function toShape(
   name: string,
   columns: readonly { name: string; type: ColumnType; stored: string }[],
@@ -107,6 +109,7 @@ async function findChangedMonths(
   return new Set([...months].filter((month) => !isDeepStrictEqual(digests.get(month)?.result(), known.get(month))));
 }
 
+/** The rows of one month, or of the whole table, with the files that hold them. */
 interface WrittenSlice {
   month: string | null;
   digest: RowDigest;
@@ -167,9 +170,9 @@ const MAX_FILE_BYTES = 64 * 1_048_576;
 type OpenExportFile = Awaited<ReturnType<typeof openFile>>;
 
 /** Encodes rows into a new file, which is complete after `close`. */
-async function openFile({ target, format, form, columns, newPath }: TableExport, month: string | null) {
+async function openFile({ target, format, fileOptions, columns, newPath }: TableExport, month: string | null) {
   const path = newPath(month);
-  const encoder = await format.begin(columns, form);
+  const encoder = await format.begin(columns, fileOptions);
   const body = new PassThrough();
   const stored = target.write(path, body);
   // The next write, or `close`, reports the failure.

@@ -8,7 +8,7 @@ import { markReshape, readReshape, saveReshape } from '../database/state/checkpo
 import type { FixedColumn, HeldView } from '../database/state/owned-resource.ts';
 import { rewriteRows } from '../database/state/stored-rows.ts';
 import { bodiesAfter, type StoredBody } from '../database/state/versions.ts';
-import { type DroppedView, GROWTH_OUTDATED, InUse, type Warehouse } from '../database/warehouse.ts';
+import { type DroppedView, GROWTH_OUTDATED, TableInUseError, type Warehouse } from '../database/warehouse.ts';
 import { SyncError } from '../model/errors.ts';
 import type { ResourceShape, ShapeChange } from '../model/table.ts';
 import { timestampText } from '../model/timestamp-text.ts';
@@ -37,7 +37,7 @@ async function shapeForWarehouse(context: LoadContext, input: ShapeInput): Promi
 
 /**
  * Changes the warehouse's tables from `before` to `after`. If the stored bodies would give other rows now, the same
- * transaction notes that the rows must be rewritten, which `finishReshape` does. Throws `InUse`.
+ * transaction notes that the rows must be rewritten, which `finishReshape` does. Throws `TableInUseError`.
  */
 export async function growTables(
   context: LoadContext,
@@ -47,6 +47,7 @@ export async function growTables(
 ): Promise<void> {
   const { warehouse, owned, profile } = context;
   const at = timestampText(context.clock.now());
+  /** True if the stored rows would have other values now. */
   const isStale =
     before !== null &&
     profile.history !== 'none' &&
@@ -83,7 +84,7 @@ export async function shapeAndGrow(
 
 /** Keeps the types of the columns that the error names, for the rest of the run. Throws the error if it names none. */
 export function fixColumns({ owned }: LoadContext, { tables }: ResourceShape, error: unknown): void {
-  if (!(error instanceof InUse)) throw error;
+  if (!(error instanceof TableInUseError)) throw error;
   const fixed = error.columns.flatMap(({ table, column: name, by }) => {
     const column = tables.find((each) => each.name === table)?.columns.find((each) => each.name === name);
     return column === undefined ? [] : [{ path: column.path, type: column.type, by }];
@@ -92,6 +93,7 @@ export function fixColumns({ owned }: LoadContext, { tables }: ResourceShape, er
   owned.fixedColumns = [...owned.fixedColumns, ...fixed];
 }
 
+/** The profile with the types of these columns fixed, as if it had named them. */
 function withFixedColumns<P extends ShapeProfile>(profile: P, columns: readonly FixedColumn[]): P {
   if (columns.length === 0) return profile;
   const fields = columns.map(({ path, type, by }) => {
@@ -124,6 +126,7 @@ export function withNumeric(shape: ResourceShape, numeric: ReadonlySet<string>):
   return changeTypes(shape, ({ name, type }, table) => (numeric.has(`${table.name} ${name}`) ? 'numeric' : type));
 }
 
+/** Stored bodies that are rewritten in one transaction. */
 const RECORDS_PER_PAGE = 500;
 
 /**
@@ -189,8 +192,8 @@ interface TableGrowth {
  * another resource has changed its tables meanwhile.
  *
  * If an external object prevents a view from getting a wider type, the view keeps its type and is listed in
- * `owned.heldViews`. Throws `InUse` if a column of a table cannot widen for that reason. Returns the external views that
- * were dropped.
+ * `owned.heldViews`. Throws `TableInUseError` if a column of a table cannot widen for that reason. Returns the external
+ * views that were dropped.
  */
 async function evolveTables(
   context: LoadContext,
@@ -199,8 +202,9 @@ async function evolveTables(
 ): Promise<readonly DroppedView[]> {
   const { warehouse, owned, whole } = context;
   const references = new Set(Object.keys(whole.relations));
-  // Views that cannot change, each with the external object that depends on it, and the queries with all wider types.
+  // The views that keep their types (are held), each with the external object that depends on it.
   const held = new Map<string, string>();
+  // The query of each view as it would be with all wider types.
   const wide = new Map<string, string>();
   for (;;) {
     const mayNarrow = growth.dropsOthers === true;
@@ -211,7 +215,7 @@ async function evolveTables(
     const blocked = heldViews(planned, held, wide);
     owned.heldViews = blocked;
     if (statements.length === 0 && growth.changes.length === 0) {
-      const until = blocked.length === 0 ? Infinity : context.clock.now() + HELD_MS;
+      const until = blocked.length === 0 ? Infinity : context.clock.now() + HELD_RETRY_MS;
       owned.sourceViews.upToDate = { whole, growths, names: views.map(({ name }) => name), heldViews: blocked, until };
       return [];
     }
@@ -223,8 +227,9 @@ async function evolveTables(
         held.clear();
         continue;
       }
-      const inUse = error instanceof InUse && error.columns.length === 0 ? error.views : [];
-      const more = inUse.filter(({ view }) => !held.has(view));
+      // Views that cannot change keep their types in the next attempt; a column that cannot is an error.
+      const blocking = error instanceof TableInUseError && error.columns.length === 0 ? error.views : [];
+      const more = blocking.filter(({ view }) => !held.has(view));
       if (more.length === 0) throw error;
       for (const { view, by } of more) held.set(view, by);
     }
@@ -247,7 +252,7 @@ function heldViews(
 }
 
 /** Each attempt at a change that external objects prevent locks readers out briefly, so it is retried rarely. */
-const HELD_MS = 600_000;
+const HELD_RETRY_MS = 600_000;
 
 /**
  * Brings the views up to date with the tables and the profile: an earlier version of the program or of the profile may
@@ -267,7 +272,7 @@ async function refreshNow(context: LoadContext, dropsOthers: boolean): Promise<r
   return evolveTables(context, { before: shape, after: shape, changes: [], dropsOthers }, []);
 }
 
-/** Another session may have dropped a view. */
+/** True if nothing has changed since the last plan that found nothing to do. Another session may have dropped a view. */
 async function areUpToDate({ warehouse, whole, owned, clock }: LoadContext): Promise<boolean> {
   const known = owned.sourceViews.upToDate;
   if (known === null || known.whole !== whole || known.until < clock.now()) return false;

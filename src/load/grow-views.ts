@@ -114,10 +114,10 @@ function createModel(
   const resources = Object.entries(whole.resources).flatMap(([resource, profile]): ViewedResource[] => {
     const shape = shapes.find((each) => each.resource === resource);
     if (shape === undefined) return [];
-    const own = commentsOf(shape, profile);
-    all.push(...own);
+    const ofResource = commentsOf(shape, profile);
+    all.push(...ofResource);
     const comments = new Map<string, Map<string, string>>();
-    for (const { table, column, comment } of own) {
+    for (const { table, column, comment } of ofResource) {
       const ofTable = comments.get(table) ?? new Map<string, string>();
       comments.set(table, column === null ? ofTable : ofTable.set(column, comment));
     }
@@ -141,6 +141,7 @@ function changedComments(
   return saveComments(own, changed);
 }
 
+/** The view as the catalog stores it. */
 function toCatalogRow({ name, resource, query, description, columns }: PlannedView): MadeView {
   return {
     view_name: name,
@@ -158,6 +159,7 @@ function toCatalogRow({ name, resource, query, description, columns }: PlannedVi
   };
 }
 
+/** True if the catalog has the view as it is planned. */
 function isUpToDate(view: PlannedView, stored: StoredView | undefined): boolean {
   if (stored === undefined) return false;
   const { made_at: _, ...known } = stored.view;

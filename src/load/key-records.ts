@@ -39,6 +39,7 @@ export function latestReading({ at, latest }: Updated): number {
 
 /** A record that cannot become a row. */
 export interface RejectedRecord {
+  /** Null if it has no usable one. */
   key: string | null;
   reason: string;
   detail: string;
@@ -63,11 +64,12 @@ export type ExcludedRecord = Pick<KeyedRecord, 'key' | 'updated'>;
  */
 export function keyRecords(records: readonly SourceRecord[], profile: ResourceProfile): KeyedRecords {
   const byKey = new Map<string, KeyedRecord>();
+  /** Records that are skipped because another one has the same key. */
   const copies: KeyedRecord[] = [];
   const rejects: RejectedRecord[] = [];
-  const taken = recordsPassingFilter(records);
+  const passing = recordsPassingFilter(records);
   const compared = comparedPart(profile.fields);
-  for (const record of taken) {
+  for (const record of passing) {
     const found = record.rejection === undefined ? recordKey(record.value, profile.id) : { reject: record.rejection };
     if ('reject' in found) {
       rejects.push({ key: null, ...found.reject, bytes: record.bytes });
@@ -84,11 +86,11 @@ export function keyRecords(records: readonly SourceRecord[], profile: ResourcePr
     };
     if (record.asSent !== undefined) keyed.asSent = record.asSent;
     const before = byKey.get(keyed.key);
-    const stays = before === undefined || !isOlder(keyed, before);
-    if (before !== undefined) copies.push(stays ? before : keyed);
-    if (stays) byKey.set(keyed.key, keyed);
+    const isNewest = before === undefined || !isOlder(keyed, before);
+    if (before !== undefined) copies.push(isNewest ? before : keyed);
+    if (isNewest) byKey.set(keyed.key, keyed);
   }
-  const filteredOut = taken === records ? [] : findExcluded(records, profile).filter(({ key }) => !byKey.has(key));
+  const filteredOut = passing === records ? [] : findExcluded(records, profile).filter(({ key }) => !byKey.has(key));
   return { keyed: [...byKey.values()], rejects, filteredOut, conflicts: countConflicts(copies, byKey) };
 }
 
@@ -105,10 +107,10 @@ function countConflicts(copies: readonly KeyedRecord[], kept: ReadonlyMap<string
   if (copies.length === 0) return NO_KEY_CONFLICTS;
   const conflicts = { ...NO_KEY_CONFLICTS };
   for (const record of copies) {
-    const stays = kept.get(record.key);
-    if (stays === undefined || record.hash === stays.hash) continue;
-    if (canonicalHash(record.value) === canonicalHash(stays.value)) continue;
-    if (isOlder(record, stays)) {
+    const keptRecord = kept.get(record.key);
+    if (keptRecord === undefined || record.hash === keptRecord.hash) continue;
+    if (canonicalHash(record.value) === canonicalHash(keptRecord.value)) continue;
+    if (isOlder(record, keptRecord)) {
       conflicts.older += 1;
       conflicts.olderExample ??= record.key;
     } else {

@@ -44,13 +44,13 @@ export interface PageFacts {
   older: readonly KeyedRecord[];
   /** Keys of records that the profile's filter excludes; their times are among `updated`. */
   filteredOut: readonly string[];
-  /** Their live rows. */
+  /** The live rows of records in `filteredOut`. */
   excludedRows: readonly ExcludedRow[];
   /** Live rows whose tombstones the page has. */
   tombstoned: readonly ReportedDelete[];
   /** New and changed records. */
   written: readonly KeyedRecord[];
-  /** Their rows. */
+  /** The rows of `written`. */
   rows: readonly TableRows[];
 }
 
@@ -73,6 +73,7 @@ export async function openPageLoader(context: LoadContext, policy: OlderPolicy):
   return { load: (page, statements) => owned.runAlone(() => loadPage(context, policy, page, statements)) };
 }
 
+/** Reads the tables or creates them, gives references the type of keys, and finishes an interrupted rewrite of rows. */
 async function openTables(context: LoadContext): Promise<void> {
   const { warehouse, owned, profile } = context;
   const { resource } = owned;
@@ -115,10 +116,11 @@ async function loadPage(
     written,
     rows: shaped.rows,
   };
-  const together = await statements(facts, outcome);
+  const callerStatements = await statements(facts, outcome);
   await coverRows(context, shaped.rows);
   const requestedAt = difference.stampedAt;
   const writtenKeys = new Set(written.map(keyOf));
+  // The stored rejects of these records are resolved; nothing is looked up while there are none.
   const resolved = owned.openRejects + rejects.length > 0 ? [...writtenKeys, ...tombstones.keys()] : [];
   const restored = difference.restored.filter((key) => writtenKeys.has(key));
   await warehouse.commit({
@@ -129,7 +131,7 @@ async function loadPage(
       ...restoreDeletes(own, owned.resource, restored, requestedAt),
       ...rejectStatements(context, rejects, requestedAt),
       ...sourceTexts(context, written),
-      ...together,
+      ...callerStatements,
     ],
   });
   owned.openRejects += rejects.length;
@@ -201,7 +203,7 @@ export interface PageOutcome {
 }
 
 function toOutcome(prepared: PreparedPage, shaped: ShapedPage, rejected: number): PageOutcome {
-  const { difference, conflicts, taken: records, forgotten, volatile, cutTime } = prepared;
+  const { difference, conflicts, passing: records, forgotten, volatile, cutTime } = prepared;
   const { overwritten, wentBack } = difference;
   const { rejects, overflowed, discarded, repaired } = shaped;
   const rejectedInserts = rejects.filter(({ index }) => index < difference.inserts.length).length;

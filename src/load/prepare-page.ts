@@ -35,7 +35,7 @@ export interface PreparedPage extends KeyedRecords {
   /** Number of records that were dropped, because an operator had them erased. */
   forgotten: number;
   /** Number of records that pass the profile's filter. */
-  taken: number;
+  passing: number;
   /** Records that the service marks as deleted, by key. */
   tombstones: ReadonlyMap<string, Tombstone>;
   /** Live rows of the records in `filteredOut`, written before the page was requested. */
@@ -75,7 +75,7 @@ export async function preparePage(
   return {
     ...found,
     forgotten,
-    taken: recordsPassingFilter(records).length,
+    passing: recordsPassingFilter(records).length,
     tombstones,
     excludedRows: await findExcludedRows(context, shape, found.filteredOut, requestedAt),
     difference,
@@ -274,7 +274,7 @@ export function compareRecords(
 function addTombstone(result: Difference, record: KeyedRecord, row: StoredRow | undefined, policy: OlderPolicy): void {
   result.unchanged += 1;
   if (row === undefined || row.deletedAt !== null || row.syncedAt > result.stampedAt) return;
-  const isRefused = isOlder(record.updated, row.updated) && !isAccepted(record, policy);
+  const isRefused = isOlder(record.updated, row.updated) && !acceptsOlderState(record, policy);
   (isRefused ? result.older : result.tombstoned).push(record);
 }
 
@@ -286,8 +286,9 @@ function addRecord(result: Difference, record: KeyedRecord, row: StoredRow | und
   const isDeleted = row.deletedAt !== null;
   const isSame = row.hash === record.hash;
   const isOld = !isSame && !isDeleted && isOlder(record.updated, row.updated);
+  // The row is from a later request.
   const isOvertaken = row.syncedAt > result.stampedAt;
-  const isRefused = isOld && !isOvertaken && !isAccepted(record, policy);
+  const isRefused = isOld && !isOvertaken && !acceptsOlderState(record, policy);
   if (isRefused) result.older.push(record);
   if (isOvertaken || isRefused || (isSame && !isDeleted)) {
     result.unchanged += 1;
@@ -310,11 +311,12 @@ function isOverwriting({ updated }: KeyedRecord, row: StoredRow, { scanStartedAt
   return before !== null && before < updated.at && latestReading(updated) < timestampMs(scanStartedAt) - MAX_LAG_MS;
 }
 
-function isAccepted(record: KeyedRecord, { acceptsOlder, seenBefore }: OlderPolicy): boolean {
+/** True if an older state is accepted for this record. */
+function acceptsOlderState(record: KeyedRecord, { acceptsOlder, seenBefore }: OlderPolicy): boolean {
   return acceptsOlder || seenBefore?.get(record.key) === canonicalHash(record.value);
 }
 
-/** True if the record changed before the row did, by the service's own clock. */
+/** True if the record last changed before the state in the row, by the service's own clock. */
 function isOlder(updated: KeyedRecord['updated'], stored: Cell): boolean {
   const before = parseStoredTime(stored);
   return updated !== null && before !== null && latestReading(updated) < before;

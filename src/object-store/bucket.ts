@@ -126,8 +126,8 @@ export class BucketClient {
         if (size >= part) await sendPart();
       }
       if (UploadId === undefined) {
-        const whole = { ...object, Body: Buffer.concat(pieces) };
-        await this.#send(`PUT ${key}`, this.#signal, (s3, options) => s3.putObject(whole, options));
+        const single = { ...object, Body: Buffer.concat(pieces) };
+        await this.#send(`PUT ${key}`, this.#signal, (s3, options) => s3.putObject(single, options));
         return;
       }
       if (size > 0) await sendPart();
@@ -139,6 +139,7 @@ export class BucketClient {
     }
   }
 
+  /** Looks an object up without reading it; null if there is none. */
   async head(key: string): Promise<ListedObject | null> {
     const found = await this.#send(`HEAD ${key}`, this.#signal, (s3, options) =>
       s3.headObject(this.#at(key), options).catch(nullIf(404)),
@@ -146,6 +147,7 @@ export class BucketClient {
     return found && toListed(key, found.ContentLength, found.LastModified);
   }
 
+  /** Opens an object; null if there is none. */
   async get(key: string): Promise<{ body: Readable; etag: string } | null> {
     return this.#send(`GET ${key}`, this.#signal, async (s3, options) => {
       const found = await s3.getObject(this.#at(key), options).catch(nullIf(404));

@@ -22,6 +22,7 @@ const SPOOL = '.unfinished';
 const OWNER_MODE = 0o644;
 
 export interface DiskStoreOptions {
+  /** `StoreAddress.name`. */
   name: string;
   /** Absolute path. */
   folder: string;
@@ -112,6 +113,7 @@ function ignore(code: string): (error: unknown) => void {
   };
 }
 
+/** Stores the owner of the folder, unless there is one. */
 async function claimFolder(file: string, owner: string): Promise<void> {
   if ((await readOwner(file)) !== null) return;
   // A power cut may have left it empty.

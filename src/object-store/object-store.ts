@@ -2,6 +2,7 @@
 import type { Readable } from 'node:stream';
 import { SyncError } from '../model/errors.ts';
 
+/** A content in a store. */
 export interface StoredObject {
   sha256: string;
   bytes: number;
@@ -22,6 +23,7 @@ export interface ObjectStore {
    * before, the whole object or none. Idempotent. Throws `SyncError` (`file_store_full`, retry) when there is no room.
    */
   put(object: { path: string; sha256: string; bytes: number; type: string }): Promise<void>;
+  /** Looks an object up without reading it; null if the store does not have it. */
   head(sha256: string): Promise<StoredObject | null>;
   /** Throws `SyncError` (`file_missing`, skip). */
   read(sha256: string): Promise<Readable>;
@@ -55,6 +57,7 @@ export function objectAt(path: string): string | null {
   return sha256.startsWith(folder) && sha256 !== '' ? sha256 : null;
 }
 
+/** The error for an object that a store should have. */
 export function objectMissing(sha256: string): SyncError {
   return new SyncError('file_missing', `the store has no object ${sha256}`, {
     recovery: 'skip',

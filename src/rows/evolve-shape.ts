@@ -93,7 +93,7 @@ export function shapeChanges(before: ResourceShape, after: ResourceShape): Shape
   });
 }
 
-/** `closed` as in `shape-page.ts`: types may widen, nothing new is made. */
+/** `closed` is true inside a value that is also stored whole (`shape-page.ts`): types may widen, nothing new is made. */
 function growLevel(draft: Draft, level: Level, object: JsonObject, closed: boolean): void {
   for (const key of Object.keys(object)) {
     const value = object[key];
@@ -138,8 +138,9 @@ function addColumn(draft: Draft, slot: Slot, value: JsonValue): void {
   const inUse = [...key, ...columns.map(({ name }) => name)];
   const taken = new Set([...inUse, ...reservedNames(draft, slot)]);
   const name = columnName(keys, taken, slot.rename, path.length === 0 ? [] : key);
-  const whole = slot.json || slot.level !== null || slot.list !== null;
-  slot.column = { name, path: slot.path, type: whole ? 'json' : plainType(slot, value) };
+  // A field that also has columns or rows for its parts gets its whole value as JSON.
+  const isJson = slot.json || slot.level !== null || slot.list !== null;
+  slot.column = { name, path: slot.path, type: isJson ? 'json' : plainType(slot, value) };
   columns.push(slot.column);
 }
 

@@ -19,7 +19,9 @@ const MAX_LEVELS = 110;
 
 /** Hidden paths as a tree. A list needs no node, because a path applies to each element. */
 interface MaskNode {
+  /** How the field itself is hidden; null if only fields in it are. */
   act: 'exclude' | 'hash' | null;
+  /** The hidden fields in it, by key. */
   below: Map<string, MaskNode>;
 }
 
@@ -37,12 +39,12 @@ export function fieldMask(
   const hash: Hash = (text) => createHmac('sha256', key).update(text).digest('hex').slice(0, HASH_DIGITS);
   return (record) => {
     const { value, bytes } = record;
-    const isWhole = record.rejection === undefined && isObject(value);
-    if (isWhole && limitRejection(value, 0) !== null) {
+    const isReadable = record.rejection === undefined && isObject(value);
+    if (isReadable && limitRejection(value, 0) !== null) {
       // The fields in it cannot be found: it is rejected by what its value shows, without its text.
       return { ...record, bytes: toJsonBytes({ left_out: hash(bytes.toString()) }) };
     }
-    const masked = isWhole ? maskValue(value, root, hash) : hashScalars(parseJson(bytes.toString()), hash, 0);
+    const masked = isReadable ? maskValue(value, root, hash) : hashScalars(parseJson(bytes.toString()), hash, 0);
     return {
       ...record,
       value: record.rejection === undefined ? masked : null,
@@ -121,7 +123,10 @@ function hashScalars(value: JsonValue, hash: Hash, level: number): JsonValue {
   return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, hashScalars(member, hash, level + 1)]));
 }
 
-/** True if the profile hides the field at the path, something around it or something in it; `path` as `pathText` writes it. */
+/**
+ * True if the profile hides the field at the path, something around it or something in it; `path` as `pathText` writes
+ * it.
+ */
 export function isHidden(path: string | null, fields: Readonly<Record<string, HiddenField>>): boolean {
   const keys = path === null ? [] : keysOfText(path);
   return Object.entries(fields).some(([field, { exclude, hash }]) => {

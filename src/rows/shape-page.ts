@@ -108,7 +108,7 @@ interface PageWriter extends CellNotes {
   rejects: ShapedPage['rejects'];
   overflowed: number;
   discarded: number;
-  /** True if a value found no column that holds it under the contract `evolve`: then the rows are not complete. */
+  /** True if no column holds some value, and the contract `evolve` lets the tables grow: then the rows are not complete. */
   needsGrowth: boolean;
   /** Names of tables in which a row was too wide and that have no `_overflow` column yet. */
   tooWideTables: Set<string>;

@@ -56,11 +56,11 @@ export interface Slot {
   table: TableNode;
   path: SourcePath;
   depth: number;
-  /** The record's id, which is the key and no column. */
+  /** True for the record's id, which is the key and no column. */
   skip: boolean;
-  /** The profile wants it as one JSON column. */
+  /** True if the profile wants it as one JSON column. */
   json: boolean;
-  /** Its texts are never read as times. */
+  /** True if its texts are never read as times. */
   isText: boolean;
   /** The type that the profile gives its column; null if the values decide. */
   pin: Pin | null;
@@ -71,7 +71,9 @@ export interface Slot {
   at: number;
   /** Turns a value into the column's cell; valid as long as the column keeps its type. */
   toCell: ToCell;
+  /** The fields of the object in it; null if it never was one. */
   level: Level | null;
+  /** The table of the array in it; null if it never was one. */
   list: List | null;
 }
 
@@ -90,9 +92,9 @@ export interface ShapeTree {
 
 /** Builds the tree; its nodes share the `TableShape` and `Column` objects of `shape`. */
 export function shapeTree(shape: ResourceShape, profile: ShapeProfile): ShapeTree {
-  const [own, ...children] = shape.tables.map(newTable);
-  if (own === undefined) throw new Error(`the shape of ${shape.resource} has no table`);
-  const tree = { root: newLevel(own, [], 0), tables: [own, ...children], profile };
+  const [main, ...children] = shape.tables.map(newTable);
+  if (main === undefined) throw new Error(`the shape of ${shape.resource} has no table`);
+  const tree = { root: newLevel(main, [], 0), tables: [main, ...children], profile };
   // A child's path leads through its parent's, and parents come before their children.
   for (const child of children) openList(slotAt(tree, child.shape.path.slice(0, -1)), child, tree);
   // The id has its slot even before there are other fields.

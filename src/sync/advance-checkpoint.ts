@@ -18,10 +18,11 @@ interface LoadedPage {
   repeatedRecords?: number;
   /** The service's clock at this page; null if it is not known. */
   serverDate: number | null;
+  /** How many records the service says there are in all. */
   total?: number | null;
   /** Records on the largest page so far that named a next one; absent or 0 if none did. */
   fullPageSize?: number;
-  /** Of the last page: false if nothing proves that the scan met every record. */
+  /** Of the last page: false if the scan may not have seen every record. */
   isComplete?: boolean;
   updated: readonly DatedKey[];
   /** Of local times in `updated`; absent or null if they are UTC. */
@@ -54,7 +55,7 @@ function advanceScan(checkpoint: CheckpointRow, page: LoadedPage, now: number): 
   };
 }
 
-/** A scan that may have missed something moves no cursor and counts as none; when it was tried is for the schedule. */
+/** A scan that may have missed records moves no cursor, and is not the last full one; the schedule needs its time. */
 function endIncompleteScan(scanned: CheckpointRow, now: number): CheckpointRow {
   const at = timestampText(now);
   const fullAt = scanned.walk_mode === 'full' ? at : scanned.unproved_full_at;
@@ -117,22 +118,25 @@ function finishScan(scanned: CheckpointRow, page: LoadedPage, now: number): Chec
   };
 }
 
-/** In place of a credential: a scan that was made under several. */
+/** In `walk_credential`, in place of a credential: the scan was made under several. */
 export const SEVERAL = 'several';
 
-/** True if a scan is, or was, made under another credential than the last whole full one. */
+/** True if a scan is, or was, made under another credential than the last complete full scan. */
 export function isOtherCredential({ walk_credential, full_credential }: CheckpointRow): boolean {
   return full_credential !== null && walk_credential !== null && walk_credential !== full_credential;
 }
 
-/** Another credential may see less: the detection of deletes compares the two, and only then it becomes the known one. */
+/**
+ * The credential of a full scan if it is another one than before, else null. It may see less, so it does not become
+ * `full_credential` here, but once `detectDeletes` has compared what the two list.
+ */
 function otherCredential(scanned: CheckpointRow, isFull: boolean): string | null {
   return isFull && isOtherCredential(scanned) ? scanned.walk_credential : null;
 }
 
 /**
  * The clock of the last page, by which everything that the scan has seen existed. A scan that requested the look-back again
- * and moved nothing leaves it open: only once `filter/verify-filter.ts` has verified that the filter lists the cursor's
+ * and moved nothing sets it to null: only once `filter/verify-filter.ts` has verified that the filter lists the cursor's
  * record may the look-back be left out.
  */
 function cursorSeenAt(scanned: CheckpointRow, { serverDate, zone }: LoadedPage): string | null {
@@ -148,12 +152,15 @@ export function isBehindCursor({ walk_since, cursor }: CheckpointRow, zone: Load
 
 type Cursor = Pick<CheckpointRow, 'cursor' | 'cursor_key'>;
 
-/** Records without a time of their own are still filtered by the service's: then its clock is the cursor. */
+/**
+ * The cursor after a scan. If no record had a time of its own, the service still filters by times that it does not show:
+ * then its clock is the cursor, unless a later scan listed nothing.
+ */
 function nextCursor(scanned: CheckpointRow, zone: LoadedPage['zone']): Cursor {
   const { cursor, cursor_key, walk_high_water, walk_high_key } = scanned;
   const known = { cursor, cursor_key };
-  const isOpen = cursor === null || scanned.walk_records > 0;
-  const clock = isOpen ? scanned.walk_clock : null;
+  const isFirstOrListsRecords = cursor === null || scanned.walk_records > 0;
+  const clock = isFirstOrListsRecords ? scanned.walk_clock : null;
   const text = walk_high_water ?? (clock === null ? null : new Date(timestampMs(clock)).toISOString());
   if (text === null) return known;
   const seen = { cursor: text, cursor_key: walk_high_water === null ? null : walk_high_key };

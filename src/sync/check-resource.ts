@@ -42,19 +42,20 @@ import {
 
 /**
  * Tests what the profile assumes of one resource with about ten requests: its listing and a second page, the filter,
- * several records alone, and what another credential gets. `credential`: whether the identity path was seen to answer
- * this one only, or none is sent. Never throws for what the service does, except when interrupted.
+ * several records alone, and what another credential gets. `credential`: `identified` if the identity path was seen to
+ * answer this one only, `unproved` if not, `none` if none is sent. Never throws for what the service does, except when
+ * interrupted.
  */
 export async function checkResource(
-  given: RequestContext,
+  request: RequestContext,
   resources: Profile['resources'],
   credential: 'identified' | 'unproved' | 'none',
 ): Promise<CheckFinding[]> {
-  const { profile, signal } = given;
+  const { profile, signal } = request;
   const pages: Page[] = [];
-  let context = given;
+  let context = request;
   const listed = await runTest('listing', signal, async () => {
-    if (profile.partitions !== null) context = { ...given, partition: await samplePartition(given, resources) };
+    if (profile.partitions !== null) context = { ...request, partition: await samplePartition(request, resources) };
     if (profile.partitions !== null && context.partition === null) return NO_PARENT;
     for await (const page of twoPages(context)) pages.push(page);
     const isEmpty = pages[0]?.records.length === 0;
@@ -119,7 +120,7 @@ const MAX_PAGES = 5;
 /** Days back to a window that is over in any zone, and of which a service has its figures. */
 const DAYS_BACK = 2;
 
-/** A window that has ended, and the one after it. */
+/** A window that has ended (`one`), and that one with the next (`two`). */
 function sampleRanges({ granularity, zone }: ReportWindows, now: number): { one: ReportRange; two: ReportRange } {
   const today = localDay(now, timeZone(zone));
   const second = windowAt(addDays(today, -DAYS_BACK), granularity);

@@ -220,13 +220,13 @@ async function hiddenValues({ warehouse, owned }: ResourceContext): Promise<Warn
       const hidden = await warehouse.selectCount(
         `SELECT count(${value}) - count(CASE WHEN ${shown} = ${value} THEN 1 END) FROM (${query}) AS w`,
       );
-      if (hidden > 0) warnings.push(heldView(`${view}.${name}`, { type, needs, by, hidden }));
+      if (hidden > 0) warnings.push(heldViewWarning(`${view}.${name}`, { type, needs, by, hidden }));
     }
   }
   return warnings;
 }
 
-function heldView(
+function heldViewWarning(
   column: string,
   { type, needs, by, hidden }: { type: string; needs: string; by: string; hidden: number },
 ): Warning {

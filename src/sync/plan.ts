@@ -12,6 +12,7 @@ import { updatedZone } from '../rows/columns/updated-time.ts';
 import { canonicalHash } from '../rows/records/record-key.ts';
 import { isOtherCredential, SEVERAL } from './advance-checkpoint.ts';
 
+/** `backfill` copies everything, `sync` what changed. */
 export type SyncCommand = 'backfill' | 'sync';
 
 export interface ScanPlan {
@@ -32,7 +33,7 @@ export interface PlanInput {
   interrupted: RunRow | null;
   /** The credential in use, as a hash. */
   credential: string;
-  /** True if a feed of changes can be gone on with from where it was left. */
+  /** True if a feed of changes can be continued from where it was left. */
   hasFeedCursor?: boolean;
   /** Local epoch milliseconds. */
   now: number;
@@ -64,14 +65,15 @@ export function planScan(input: PlanInput): ScanPlan {
   }
   const requestsChanges = command === 'sync' || isDone(interrupted, base);
   // Under another credential than that of the rows, all is scanned: what it may not see would never be missed.
-  const isKnown = base.last_full_at !== null && !isOtherCredential({ ...base, walk_credential: credential });
-  const since = requestsChanges && isKnown ? sinceFor(base, profile) : null;
+  const hasFullCopy = base.last_full_at !== null && !isOtherCredential({ ...base, walk_credential: credential });
+  const since = requestsChanges && hasFullCopy ? sinceFor(base, profile) : null;
   const needsNoFilter = input.hasFeedCursor === true || profile.windows !== null;
-  const mode: ScanMode = since !== null || (requestsChanges && isKnown && needsNoFilter) ? 'incremental' : 'full';
+  const mode: ScanMode = since !== null || (requestsChanges && hasFullCopy && needsNoFilter) ? 'incremental' : 'full';
   const checkpoint = { ...startScan({ ...base, fingerprint }, mode, since, now), walk_credential: credential };
   return { mode, checkpoint, resumed: false };
 }
 
+/** The checkpoint at the beginning of a new scan. */
 export function startScan(base: CheckpointRow, mode: ScanMode, since: string | null, now: number): CheckpointRow {
   const begun = { walk_mode: mode, walk_since: since, walk_started_at: timestampText(now) };
   return { ...base, ...NO_SCAN, walk_credential: base.walk_credential, due_at: null, ...begun };
@@ -95,8 +97,9 @@ const LATER_FIELDS: Readonly<Record<string, JsonValue>> = {
 };
 
 /**
- * Three parts: what the rows are (id, path, filter, columns), how pages are cut, and what the rows are but for their
- * columns. Another cut only restarts a scan; other columns of the same records can be made from the stored bodies.
+ * Identifies the settings of a profile that a checkpoint depends on. Three parts: what the rows are (id, path, filter,
+ * columns), how pages are cut, and what the rows are but for their columns. Another cut only restarts a scan; other
+ * columns of the same records can be made from the stored bodies.
  */
 export function fingerprintOf(profile: ResourceProfile): string {
   const { path, records, id, updated, query, page, depth, json, fields, mask } = profile;
@@ -109,11 +112,11 @@ export function fingerprintOf(profile: ResourceProfile): string {
   const later = Object.entries({ ...profile, windows }).filter(
     ([name, value]) => Object.hasOwn(LATER_FIELDS, name) && !isDeepStrictEqual(value, LATER_FIELDS[name]),
   );
-  const own = { path, records, id, updated, query };
-  const rows = canonicalHash({ ...own, depth, json, ...Object.fromEntries(later), ...rowSettings(profile) });
+  const requested = { path, records, id, updated, query };
+  const rows = canonicalHash({ ...requested, depth, json, ...Object.fromEntries(later), ...rowSettings(profile) });
   const hashed = Object.keys(fields).filter((path_) => fields[path_]?.hash === true);
   const key = hashed.length === 0 ? {} : { hashed, mark: mask?.mark ?? '' };
-  const data = canonicalHash({ ...own, ...Object.fromEntries(later), ...key });
+  const data = canonicalHash({ ...requested, ...Object.fromEntries(later), ...key });
   return `${rows}.${canonicalHash(pageCut(page))}.${data}`;
 }
 
@@ -165,6 +168,7 @@ function refuseOtherData(stored: CheckpointRow, fingerprint: string, resource: s
   );
 }
 
+/** The value of the filter for the next incremental scan; null if there is none. */
 function sinceFor(checkpoint: CheckpointRow, profile: ResourceProfile): string | null {
   const { incremental, partitions } = profile;
   const { cursor, cursor_seen_at: seenAt, checked_at: checkedAt } = checkpoint;

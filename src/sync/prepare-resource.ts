@@ -29,7 +29,7 @@ export interface PreparedResource {
    * Why nothing is scanned: the service requests a longer wait, or refuses the credential; else null.
    */
   stopped: unknown;
-  /** Reported before the first request. With one of these, the filter is not trusted. */
+  /** Reported before the first request. If there is one, the filter is not trusted. */
   warnings: readonly Warning[];
   /** Reported too; these do not concern the filter. */
   notices: readonly Warning[];
@@ -102,7 +102,7 @@ async function forgetResource({ warehouse, owned, profile }: ResourceContext): P
   });
 }
 
-/** Own tables of what is known of a copied resource. */
+/** Internal tables with what is stored about a copied resource. */
 const TABLES_OF_COPY = [
   '_sync_columns',
   '_sync_versions',
@@ -132,7 +132,7 @@ const OWN_TIMES: Partial<Record<keyof OwnTables, readonly string[]>> = {
 /**
  * Moves times that earlier runs of the resource wrote while the clock was ahead to just before now. Otherwise those runs
  * would count as the newest ones, and their rows as too new to be deleted, until the clock gets there. A scan that was
- * interrupted begins again, and open suspects of deletes are found again: moved times have lost their order.
+ * interrupted begins again, and open delete candidates are found again: moved times have lost their order.
  */
 export async function correctFutureTimes(
   warehouse: Warehouse,

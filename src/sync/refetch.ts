@@ -83,7 +83,7 @@ export async function refetch(context: ResourceContext, key: string, expected: E
   proof.at = Math.max(proof.at, requestedAt);
   if (isEarlier) return 'behind';
   if (record === null || (await checkItemReading(context, key, record, 'refetch')) !== null) return 'unreadable';
-  if (!isThere) return deleteLeftOut(context, { key, confirmedAt: requestedAt });
+  if (!isThere) return deleteExcluded(context, { key, confirmedAt: requestedAt });
   // Only an event with a time of its own excludes that a replica that lags behind has responded.
   return loadFound(context, key, reading, event.after !== null && updated !== null);
 }
@@ -109,8 +109,8 @@ async function loadFound(
   return inserted + updated > 0 ? 'loaded' : 'unchanged';
 }
 
-/** The record itself says that the profile's filter leaves it out: nothing else has to be requested. */
-async function deleteLeftOut(context: ResourceContext, record: DeletedRecord): Promise<RefetchOutcome> {
+/** Deletes the row of a record that shows by itself that the profile's filter excludes it. */
+async function deleteExcluded(context: ResourceContext, record: DeletedRecord): Promise<RefetchOutcome> {
   const evidence = { kind: 'scan_and_404', reason: 'missing' } as const;
   const { deleted, held, pathProblem } = await softDelete(context, [record], evidence);
   if (deleted.length > 0) return 'deleted';
@@ -118,7 +118,10 @@ async function deleteLeftOut(context: ResourceContext, record: DeletedRecord): P
   return held.length > 0 ? 'held' : 'absent';
 }
 
-/** `isStated`: the record itself says that it is deleted. */
+/**
+ * Deletes the row, or stores it as a candidate (`DeleteCandidateRow`). `isStated`: the record itself says that it is
+ * deleted.
+ */
 async function deleteRecord(
   context: ResourceContext,
   record: DeletedRecord,

@@ -45,6 +45,7 @@ export interface RunNotes {
 
 export const NO_NOTES: RunNotes = { went_back: 0, overflowed: 0, discarded: 0, repaired: 0, older_copies: 0 };
 
+/** The report of a run. */
 export interface RunReport {
   source: string;
   run_id: string;
@@ -56,11 +57,13 @@ export interface RunReport {
 export function overallStatus(statuses: readonly RunStatus[]): RunStatus {
   const all = new Set(statuses);
   if (all.has('interrupted')) return 'interrupted';
+  // If only some have failed, the others are up to date.
   if (all.size === 1 && all.has('failed')) return 'failed';
   if (all.has('failed') || all.has('partial')) return 'partial';
   return all.has('deferred') ? 'deferred' : 'ok';
 }
 
+/** Is called with the progress of a run, for logs and metrics. */
 export interface RunWatcher {
   started(resource: string, plan: ScanPlan): void;
   page(resource: string, page: Page, figures: RunCounters): void;
@@ -80,10 +83,14 @@ export interface RunOptions extends SourceContext {
   watcher: RunWatcher;
 }
 
+/** The meaning of a warning for its run. */
 interface WarningKind {
   /** True if the copy may not be equal to the service: the run is then `partial`. */
   isPartial: boolean;
-  /** The proof that is missing, if a profile may accept to go without it. */
+  /**
+   * What was not proved, as `accept` of the profile names it: with it, the run is `ok` all the same. Null if it cannot
+   * be accepted.
+   */
   proof: Proof | null;
 }
 
@@ -153,7 +160,7 @@ export function isPartial(warnings: readonly StoredWarning[]): boolean {
   return warnings.some(({ code, accepted }) => accepted !== true && kinds[code]?.isPartial === true);
 }
 
-/** What a run is called whose scan came to its end. */
+/** The status of a run whose scan came to its end. */
 export function endedStatus(
   { rejected, held }: { rejected: number; held: number },
   warnings: readonly StoredWarning[],

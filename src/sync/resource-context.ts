@@ -120,7 +120,10 @@ export interface Lookup {
 export interface ItemProof {
   /** When an existing record was last requested; local epoch milliseconds. Every caller may advance it. */
   at: number;
-  /** A control request in progress, and when it began. */
+  /**
+   * The request in progress for another record that must exist under the same path (`verifyItemPath`), and when it
+   * began.
+   */
   control: { since: number; verdict: Promise<string | null> } | null;
   /** The fields that were the same in the listing and in a record that was fetched individually. */
   fields: FieldKinds;
@@ -131,6 +134,7 @@ export interface ItemProof {
   fault: { detail: string; isMore: boolean; at: number } | null;
   /** Comparisons with the listing run one after the other, because the first often answers the others as well. */
   comparing: Promise<unknown>;
+  /** The search in the listing that is in progress, and its filter (`since`), for all callers whose record it must show. */
   lookup: { partition: string | null; startedAt: number; since: number | null; found: Promise<Lookup> } | null;
 }
 

@@ -15,7 +15,7 @@ import {
   lastRun,
   type RunEnd,
 } from '../database/state/runs.ts';
-import { countDeleteCandidates, forgetConfirmed } from '../database/state/suspects.ts';
+import { countDeleteCandidates, forgetSettled } from '../database/state/suspects.ts';
 import { countsOf, newMeter } from '../http/client.ts';
 import { DeferredError, errorReport, type ErrorReport, SyncError } from '../model/errors.ts';
 import { timestampText } from '../model/timestamp-text.ts';
@@ -185,7 +185,7 @@ function endStatements(
   const isSilent = isQuiet(end) && !hasGrown;
   const replaced = isSilent && last !== null && isSameAs(last, run, end) ? last : null;
   // After a complete run, deletes that an operator has decided more than a day ago are forgotten.
-  const decided = end.error === null ? [forgetConfirmed(warehouse.own, resource, timestampText(now - DAY_MS))] : [];
+  const decided = end.error === null ? [forgetSettled(warehouse.own, resource, timestampText(now - DAY_MS))] : [];
   const statements = [...endRun(warehouse.own, run, end, now, replaced), ...decided];
   return isSilent ? statements : [...statements, forgetOldRuns(warehouse.own, run, keepRunsMs, now)];
 }

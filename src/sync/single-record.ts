@@ -114,6 +114,7 @@ async function findMismatch(
   return comparing;
 }
 
+/** Compares the record, and a few others, with the listing. Returns why the record may not become a row, or null. */
 async function compareWithListed(
   context: ResourceContext,
   { key, record, lane }: { key: string; record: SourceRecord; lane: Lane },
@@ -122,10 +123,15 @@ async function compareWithListed(
   const { proof, profile, clock } = context;
   const updated = updatedTime(record.value, profile)?.text ?? null;
   const { records, extraQuery } = await listChangedSince(context, key, updated, lane);
-  const own = recordIn(records, profile, key);
-  for (const each of [...(own === undefined ? [] : [own]), ...chooseControls(records, profile, key)]) {
+  const listedSelf = recordIn(records, profile, key);
+  for (const each of [...(listedSelf === undefined ? [] : [listedSelf]), ...chooseControls(records, profile, key)]) {
     const listed = { key: keyIn(each.value, profile) ?? '', listed: each.value };
-    const found = await compareWithItem(context, { lane, extraQuery }, listed, each === own ? record.value : undefined);
+    const found = await compareWithItem(
+      context,
+      { lane, extraQuery },
+      listed,
+      each === listedSelf ? record.value : undefined,
+    );
     if (found.is === 'other' || found.is === 'more') {
       const isMore = found.is === 'more';
       const what = isMore ? 'has further fields' : 'is not the listed one';
@@ -136,11 +142,12 @@ async function compareWithListed(
     if (found.is !== 'same') continue;
     proof.fault = null;
     addFieldKinds(proof.fields, fieldKindsOf(found.value));
-    if ((each === own && sameJson(found.value, record.value)) || unverified() === null) return null;
+    if ((each === listedSelf && sameJson(found.value, record.value)) || unverified() === null) return null;
   }
   return `no listed record has shown that ${unverified() ?? 'it'} is the same when it is read alone`;
 }
 
+/** Chooses other records, which show whether single records are like listed ones. */
 function chooseControls(records: readonly SourceRecord[], profile: ResourceProfile, key: string): SourceRecord[] {
   const others = records.filter(({ value }) => ![null, key].includes(keyIn(value, profile)));
   const chosen = [others.at(0), others.at(-1), others.at(others.length >> 1)].filter((each) => each !== undefined);
@@ -231,11 +238,12 @@ async function sharedLookup(
   }
 }
 
+/** Reads the first pages of the listing. */
 async function lookup(context: ResourceContext, key: string, since: string | null, lane: Lane): Promise<Lookup> {
   const { profile, clock, signal } = context;
   const found = { records: new Map<string, SourceRecord>(), tombstones: new Set<string>() };
   let requestedAt = clock.now();
-  let isKeyed = true;
+  let haveKeys = true;
   try {
     for await (const page of scanPages(
       listingScan(context, lane, withPartition(profile, key, filterQuery(profile, since))),
@@ -243,13 +251,13 @@ async function lookup(context: ResourceContext, key: string, since: string | nul
       if (page.number === 1) requestedAt = page.requestedAt;
       for (const record of recordsPassingFilter(page.records)) {
         const listedKey = keyIn(record.value, profile);
-        if (listedKey === null) isKeyed = false;
+        if (listedKey === null) haveKeys = false;
         else if (tombstoneOf(record.value, profile) === null) found.records.set(listedKey, record);
         else found.tombstones.add(listedKey);
       }
       if (page.end !== null) {
         const { isComplete } = judgeScan(page.end, profile, null);
-        return { ...found, requestedAt, isFullListing: isComplete && isKeyed && found.records.size > 0 };
+        return { ...found, requestedAt, isFullListing: isComplete && haveKeys && found.records.size > 0 };
       }
       if (Math.max(page.total ?? 0, page.number * profile.page.size + 1) > maxRecords(profile)) break;
     }

@@ -52,6 +52,7 @@ export async function noteVerified(context: RunContext, scan: FinishedScan): Pro
   const { records, rejected } = context.progress.figures;
   if (records === 0 || rejected > 0) return;
   const { end, evidence } = scan;
+  // A total verifies how pages are read; any other proof only if there were several.
   const hasPages = end.proof === 'total' || (end.proof !== null && end.proof !== 'whole' && evidence.pages > 1);
   const verified: Readonly<Record<string, boolean>> = {
     records: true,
@@ -66,16 +67,17 @@ export async function noteVerified(context: RunContext, scan: FinishedScan): Pro
   await owned.commit([saveCheckpoint(warehouse.own, { ...stored, verified: JSON.stringify(marks) })]);
 }
 
+/** Warns of fields of the profile that `init` has guessed and no run has verified. */
 export async function warnOfUnverified({ profile, progress, warehouse, owned }: RunContext): Promise<void> {
   const { unverified } = profile;
   if (unverified.length === 0) return;
   const stored = await readCheckpoint(warehouse.own, owned.resource);
   const known = stored === null ? new Set() : verifiedMarks(stored);
-  const open = unverified.filter((path) => !known.has(markFor(profile)(path)));
-  if (open.length === 0) return;
+  const guessed = unverified.filter((path) => !known.has(markFor(profile)(path)));
+  if (guessed.length === 0) return;
   progress.warnings.push({
     code: 'profile_unverified',
-    message: `the profile guesses ${open.join(', ')}, and no run has verified that`,
+    message: `the profile guesses ${guessed.join(', ')}, and no run has verified that`,
     hint: `a full scan that reaches the service's total verifies page; look at the others in the profile, and take what is right out of \`unverified\` of ${owned.resource}`,
   });
 }
@@ -97,6 +99,7 @@ function markFor(profile: ResourceProfile): (path: string) => string {
     `${path} ${canonicalHash(JSON.parse(JSON.stringify(sections[sectionOf(path)] ?? null))).slice(0, 16)}`;
 }
 
+/** What earlier runs have verified, as `markFor` writes it. */
 function verifiedMarks({ verified }: CheckpointRow): Set<string> {
   const marks: unknown = JSON.parse(verified ?? '[]');
   return new Set(Array.isArray(marks) ? marks.map(String) : []);

@@ -9,7 +9,7 @@ import { widen } from '../rows/columns/cells.ts';
 import { EACH, keysOf, OVERFLOW, pathText } from '../rows/columns/column-name.ts';
 import { finalColumn, isPublished, stateColumn } from './live-views.ts';
 import {
-  ownColumn,
+  columnWithoutSource,
   type PlannedView,
   type PlannedViews,
   type View,
@@ -18,7 +18,7 @@ import {
   type ViewModel,
 } from './view.ts';
 
-/** Computed columns whose names a field of the source does not take. */
+/** Names of computed columns, which no field of the source takes. */
 const COMPUTED: ReadonlySet<string> = new Set(['version', 'valid_from', 'valid_to', 'is_current', 'is_deleted']);
 
 /** `<resource>_history` for resources that keep all versions: what a record was, and from when to when. */
@@ -43,7 +43,7 @@ export function historyViews(model: ViewModel, planned: PlannedViews): View[] {
         resource,
         description: `Every version of each ${resource} record, typed as in ${live.name}: one row from valid_from to valid_to.`,
         columns: [
-          ownColumn(keyName, 'text', `v.${dialect.id('id')}`, keyDescription),
+          columnWithoutSource(keyName, 'text', `v.${dialect.id('id')}`, keyDescription),
           ...versionColumns(model),
           ...recordColumns(model, viewed, live),
           ...final,
@@ -55,6 +55,7 @@ export function historyViews(model: ViewModel, planned: PlannedViews): View[] {
   });
 }
 
+/** The resources that keep all versions. */
 function withHistory({ resources }: ViewModel): ViewedResource[] {
   return resources.filter(({ profile }) => profile.history === 'all');
 }
@@ -63,11 +64,26 @@ function versionColumns({ dialect }: ViewModel): ViewColumn[] {
   const [since, until] = [`v.${dialect.id('valid_from')}`, `v.${dialect.id('valid_to')}`];
   const isDeleted = `(v.${dialect.id('op')} = 'delete')`;
   return [
-    ownColumn('version', 'integer', `v.${dialect.id('version')}`, 'The number of the version of the record, from 1.'),
-    ownColumn('valid_from', 'timestamp', since, 'Since when the record had these values: when it was requested.'),
-    ownColumn('valid_to', 'timestamp', until, 'Until when; null for the latest version.'),
-    ownColumn('is_current', 'boolean', `(${until} IS NULL)`, 'True for the latest version.'),
-    ownColumn('is_deleted', 'boolean', isDeleted, 'True if the record was deleted then: its fields are null.'),
+    columnWithoutSource(
+      'version',
+      'integer',
+      `v.${dialect.id('version')}`,
+      'The number of the version of the record, from 1.',
+    ),
+    columnWithoutSource(
+      'valid_from',
+      'timestamp',
+      since,
+      'Since when the record had these values: when it was requested.',
+    ),
+    columnWithoutSource('valid_to', 'timestamp', until, 'Until when; null for the latest version.'),
+    columnWithoutSource('is_current', 'boolean', `(${until} IS NULL)`, 'True for the latest version.'),
+    columnWithoutSource(
+      'is_deleted',
+      'boolean',
+      isDeleted,
+      'True if the record was deleted then: its fields are null.',
+    ),
   ];
 }
 
@@ -129,16 +145,16 @@ export function changesViews(model: ViewModel, planned: PlannedViews): View[] {
     const cell = (name: string): string => `c.${dialect.id(name)}`;
     // The parts of the union have different types.
     const text = (name: string, description: string): ViewColumn =>
-      ownColumn(name, 'text', dialect.declared(cell(name), 'text'), description);
+      columnWithoutSource(name, 'text', dialect.declared(cell(name), 'text'), description);
     return [
       {
         name: `${resource}_changes`,
         resource,
         description: `What each version of a ${resource} record has changed: one row a field. The first version is no change.`,
         columns: [
-          ownColumn(key?.name ?? '', 'text', cell(key?.name ?? ''), key?.description ?? ''),
-          ownColumn('version', 'integer', cell('version'), 'The version that changed it.'),
-          ownColumn('changed_at', 'timestamp', cell('changed_at'), 'When that version was requested.'),
+          columnWithoutSource(key?.name ?? '', 'text', cell(key?.name ?? ''), key?.description ?? ''),
+          columnWithoutSource('version', 'integer', cell('version'), 'The version that changed it.'),
+          columnWithoutSource('changed_at', 'timestamp', cell('changed_at'), 'When that version was requested.'),
           text('field', 'The column; _deleted_at if the record was deleted or restored.'),
           text('old_value', 'The value before, as a text; a list as JSON.'),
           text('new_value', 'The value since then.'),
@@ -202,17 +218,22 @@ function statesView(model: ViewModel, resource: ViewedResource, history: Planned
   const [key] = history.columns;
   const { dialect } = model;
   const computed = (name: string, type: ColumnType, description: string): ViewColumn =>
-    ownColumn(name, type, dialect.declared(`s.${name}`, type), description);
+    columnWithoutSource(name, type, dialect.declared(`s.${name}`, type), description);
   return {
     name: `${resource.resource}_states`,
     resource: resource.resource,
     description: `Each period in which a ${resource.resource} record was in one state without interruption, one a row.`,
     columns: [
-      ownColumn(key?.name ?? '', 'text', `s.${dialect.id(key?.name ?? '')}`, key?.description ?? ''),
+      columnWithoutSource(key?.name ?? '', 'text', `s.${dialect.id(key?.name ?? '')}`, key?.description ?? ''),
       computed('state', 'text', `The value of ${state.name}.`),
       computed('valid_from', 'timestamp', 'Since when the record was in this state.'),
       computed('valid_to', 'timestamp', 'Until when; null if it still is.'),
-      ownColumn('is_published', 'boolean', isPublished(model, resource, 's.state'), 'True if it was published then.'),
+      columnWithoutSource(
+        'is_published',
+        'boolean',
+        isPublished(model, resource, 's.state'),
+        'True if it was published then.',
+      ),
     ],
     from: ` FROM (${statePeriods(dialect, history, state)}) AS s`,
   };

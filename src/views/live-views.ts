@@ -5,7 +5,7 @@ import type { ColumnType } from '../model/vocabulary.ts';
 import { columnPathOf, pathText } from '../rows/columns/column-name.ts';
 import { updatedColumns } from '../rows/columns/updated-time.ts';
 import {
-  ownColumn,
+  columnWithoutSource,
   type PlannedViews,
   type View,
   type ViewColumn,
@@ -53,11 +53,11 @@ function liveColumns(model: ViewModel, resource: ViewedResource, table: TableSha
   const keys = table.key.map((name, at) => column(name, at === 0 ? 'text' : 'integer', null));
   const stamp = column('_synced_at', 'timestamp', null, table.path.length === 0 ? ROW : PARENT);
   const sources = table.columns.map(({ name, type, path }) => column(name, type, visibleText(pathText(path))));
-  const known =
+  const computed =
     table.path.length === 0
       ? [...publishedColumn(model, resource, `${ROW}.`), ...finalColumn(model, resource, `${ROW}.`)]
       : [];
-  return [...keys, { ...stamp, description: SYNCED_AT }, ...sources, ...known];
+  return [...keys, { ...stamp, description: SYNCED_AT }, ...sources, ...computed];
 }
 
 const SYNCED_AT = 'When this version of the record was requested, UTC.';
@@ -99,7 +99,9 @@ function publishedColumn(model: ViewModel, resource: ViewedResource, row: string
   if (state === null) return [];
   const text = model.dialect.text(`${row}${model.dialect.id(state.name)}`, state.type);
   const sql = isPublished(model, resource, text);
-  return [ownColumn('is_published', 'boolean', sql, `True if ${state.name} says that the record is published.`)];
+  return [
+    columnWithoutSource('is_published', 'boolean', sql, `True if ${state.name} says that the record is published.`),
+  ];
 }
 
 /**
@@ -115,11 +117,13 @@ export function finalColumn(
   if (column === null) return [];
   const cell = `${row}${dialect.id(column.name)}`;
   const day = column.type === 'date' ? cell : dialect.converted(cell, column.type, 'date');
-  const open = ` FROM "_sync_windows" AS w WHERE w."resource" = ${dialect.literal(resource)} AND w."is_final" = 0 AND w."dropped_at" IS NULL`;
-  const first = `(SELECT ${dialect.day('min(w."window_start")')}${open})`;
+  const openWindows = ` FROM "_sync_windows" AS w WHERE w."resource" = ${dialect.literal(resource)} AND w."is_final" = 0 AND w."dropped_at" IS NULL`;
+  const first = `(SELECT ${dialect.day('min(w."window_start")')}${openWindows})`;
   const inOne = `${day} >= ${dialect.day('w."window_start"')} AND ${day} < ${dialect.day('w."window_end"')}`;
-  const sql = `CASE WHEN ${day} IS NULL THEN NULL WHEN ${day} < ${first} THEN 1 = 1 ELSE NOT EXISTS (SELECT 1${open} AND ${inOne}) END`;
-  return [ownColumn('is_final', 'boolean', sql, 'False while the service may still change the window of the row.')];
+  const sql = `CASE WHEN ${day} IS NULL THEN NULL WHEN ${day} < ${first} THEN 1 = 1 ELSE NOT EXISTS (SELECT 1${openWindows} AND ${inOne}) END`;
+  return [
+    columnWithoutSource('is_final', 'boolean', sql, 'False while the service may still change the window of the row.'),
+  ];
 }
 
 const DAYS: ReadonlySet<ColumnType> = new Set(['date', 'timestamp', 'text']);
@@ -173,11 +177,16 @@ function liveFiles({ dialect }: ViewModel, viewed: ViewedResource, columns: read
 
 function fileColumns({ dialect }: ViewModel, { resource, tables: [main] }: ViewedResource): ViewColumn[] {
   const column = (name: string, type: ViewColumn['type'], description: string): ViewColumn =>
-    ownColumn(name, type, `${FILE}.${dialect.id(name)}`, description);
+    columnWithoutSource(name, type, `${FILE}.${dialect.id(name)}`, description);
   // Stored as small integers, but shown as BIGINT like all integers.
   const number = (name: string, description: string): ViewColumn =>
-    ownColumn(name, 'integer', `CAST(${FILE}.${dialect.id(name)} AS BIGINT)`, description);
-  const key = ownColumn(`${resource}_id`, 'text', `${FILE}.${dialect.id('record_id')}`, `The ${resource} record.`);
+    columnWithoutSource(name, 'integer', `CAST(${FILE}.${dialect.id(name)} AS BIGINT)`, description);
+  const key = columnWithoutSource(
+    `${resource}_id`,
+    'text',
+    `${FILE}.${dialect.id('record_id')}`,
+    `The ${resource} record.`,
+  );
   return [
     { ...key, references: main === undefined ? null : `${main.name}.${main.key[0] ?? ''}` },
     column('field', 'text', 'The name of the file in the profile.'),

@@ -15,6 +15,7 @@ export function planKeys({ tables }: ResourceShape, profile: ResourceProfile, re
 
 /** Types for range queries; a text may be too long for an index. */
 const ORDERED: ReadonlySet<ColumnType> = new Set(['date', 'timestamp', 'integer']);
+/** Names of columns with the time of publishing. */
 const PUBLISHED = /(^|_)published(_|$)/;
 
 /** One index per column: for a window of reports, a time of change or of publishing, or a reference. */

@@ -94,7 +94,10 @@ function preferredNames(wanted: string, name: string): string[] {
   return cut === name ? [] : [cut, ...preferredNames(`${cut}_view`, name)];
 }
 
-/** True if `name` is `wanted`, shortened if too long, or with `_view` added because a table or an external object had it. */
+/**
+ * True if `name` is `wanted`, shortened if too long, or with `_view` added because a table or an external object had
+ * it.
+ */
 export function isNameOf(name: string, wanted: string): boolean {
   const cut = cutName(wanted);
   return name === cut || name === cutName(`${cut}_view`);
@@ -102,7 +105,7 @@ export function isNameOf(name: string, wanted: string): boolean {
 
 /** Which types the existing columns of a view get. */
 interface TypeRules {
-  /** True if the types stay, and values that do not fit are NULL. */
+  /** True if the types stay because an external object depends on the view: values that do not fit are NULL. */
   held: boolean;
   /** True if types become those of the tables, also narrower ones. */
   mayNarrow: boolean;
@@ -143,6 +146,7 @@ function isOnlyColumnOfField(one: ViewColumn, columns: readonly ViewColumn[]): b
   return columns.filter((column) => fieldOf(column) === fieldOf(one)).length === 1;
 }
 
+/** The suffix of a column with the exact text of another one. */
 const TEXT = '_text';
 
 /**
@@ -189,6 +193,7 @@ function freeColumnName(name: string, prefix: string, isFree: (name: string) => 
   return free;
 }
 
+/** Gives a column the type that the view shows. */
 function withShownType(
   column: ViewColumn,
   existing: ExistingColumn | undefined,
@@ -209,6 +214,7 @@ function widenShown(shown: ColumnType, type: ColumnType): ColumnType {
   return type === 'json' && shown !== 'json' ? 'text' : widen(shown, type);
 }
 
+/** A column that no field fills any more. */
 function toEmptyColumn({ name, type, source }: ExistingColumn, dialect: ViewDialect): PlannedColumn {
   const sql = dialect.converted('NULL', 'text', type);
   return { name, type, sql, description: 'No longer filled.', source, references: null, isEmpty: true };

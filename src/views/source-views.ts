@@ -1,5 +1,5 @@
 // The views of the whole source: calendar, deletes, schema log, freshness, dictionary.
-import { OWN_COLUMNS } from '../database/table-layout.ts';
+import { INTERNAL_COLUMNS } from '../database/table-layout.ts';
 import type { ViewDialect } from '../database/view-dialect.ts';
 import type { Column } from '../model/table.ts';
 import { COLUMN_TYPES, type ColumnType } from '../model/vocabulary.ts';
@@ -7,7 +7,7 @@ import { pathText } from '../rows/columns/column-name.ts';
 import { updatedColumns } from '../rows/columns/updated-time.ts';
 import { isHidden } from '../rows/mask-fields.ts';
 import {
-  ownColumn,
+  columnWithoutSource,
   type PlannedViews,
   type View,
   type ViewColumn,
@@ -20,7 +20,9 @@ type SourceViewColumn = readonly [name: string, type: ColumnType, sql: string, d
 
 /** A view of the whole source over internal tables. */
 function sourceView(name: string, description: string, columns: readonly SourceViewColumn[], from: string): View[] {
-  return [{ name, resource: null, description, columns: columns.map((column) => ownColumn(...column)), from }];
+  return [
+    { name, resource: null, description, columns: columns.map((column) => columnWithoutSource(...column)), from },
+  ];
 }
 
 /** `calendar`: one row per day, so that reports can show days, weeks and months without data. */
@@ -177,16 +179,41 @@ function newestTimes(
 export function windowViews({ resources, dialect }: ViewModel): View[] {
   const day = (name: string): string => dialect.day(`w."${name}"`);
   const columns = [
-    ownColumn('window_start', 'date', day('window_start'), 'The first day of the window.'),
-    ownColumn('window_end', 'date', day('window_end'), 'The first day after it.'),
-    ownColumn('is_final', 'boolean', 'w."is_final" = 1', 'False while the service may still change it.'),
-    ownColumn('rows', 'integer', 'w."rows"', 'Live rows when it was last read; of a dropped window, those it had.'),
-    ownColumn('fetched_at', 'timestamp', 'w."fetched_at"', 'When the rows were requested, UTC.'),
-    ownColumn('changed_at', 'timestamp', 'w."changed_at"', 'When its rows last changed, UTC.'),
-    ownColumn('dropped_at', 'timestamp', 'w."dropped_at"', 'When its rows were removed from the copy by age, UTC.'),
-    ownColumn('held_at', 'timestamp', 'w."held_at"', 'Since when a change waits for a user to confirm it, UTC.'),
-    ownColumn('is_capped', 'boolean', 'w."capped" = 1', 'True if the service may not have listed all of its rows.'),
-    ownColumn('totals', 'text', 'w."totals"', 'Sums of the service that differ from those of the rows, as JSON.'),
+    columnWithoutSource('window_start', 'date', day('window_start'), 'The first day of the window.'),
+    columnWithoutSource('window_end', 'date', day('window_end'), 'The first day after it.'),
+    columnWithoutSource('is_final', 'boolean', 'w."is_final" = 1', 'False while the service may still change it.'),
+    columnWithoutSource(
+      'rows',
+      'integer',
+      'w."rows"',
+      'Live rows when it was last read; of a dropped window, those it had.',
+    ),
+    columnWithoutSource('fetched_at', 'timestamp', 'w."fetched_at"', 'When the rows were requested, UTC.'),
+    columnWithoutSource('changed_at', 'timestamp', 'w."changed_at"', 'When its rows last changed, UTC.'),
+    columnWithoutSource(
+      'dropped_at',
+      'timestamp',
+      'w."dropped_at"',
+      'When its rows were removed from the copy by age, UTC.',
+    ),
+    columnWithoutSource(
+      'held_at',
+      'timestamp',
+      'w."held_at"',
+      'Since when a change waits for a user to confirm it, UTC.',
+    ),
+    columnWithoutSource(
+      'is_capped',
+      'boolean',
+      'w."capped" = 1',
+      'True if the service may not have listed all of its rows.',
+    ),
+    columnWithoutSource(
+      'totals',
+      'text',
+      'w."totals"',
+      'Sums of the service that differ from those of the rows, as JSON.',
+    ),
   ];
   return resources.flatMap(({ resource, profile, tables: [main] }) => {
     if (profile.windows === null || main === undefined) return [];
@@ -217,11 +244,12 @@ export function dictionaryView(model: ViewModel, planned: PlannedViews): View[] 
     ['is_personal', 'boolean', isPersonal, 'True if the profile hashes or excludes the field.'],
   ];
   // SQLite takes the types of a union from bare columns of the last part, or from casts in the first.
-  const parts = [ownColumns(dialect), tableColumns(model, planned), viewColumns(dialect)];
+  const parts = [describeInternalColumns(dialect), tableColumns(model, planned), viewColumns(dialect)];
   const description = 'Every column of the copied tables and of the views over them.';
   return sourceView('sync_dictionary', description, columns, ` FROM (${parts.join(' UNION ALL ')}) AS d`);
 }
 
+/** The columns, as `table.column`, that identify a row. */
 function keyColumns({ resources }: ViewModel, planned: PlannedViews): string[] {
   const viewName = (name: string): string | undefined => planned.get(name)?.name;
   return resources.flatMap(({ resource, tables: [main, ...lists] }) => {
@@ -239,6 +267,7 @@ function qualifiedColumns(names: readonly (string | undefined)[], key: readonly 
   return names.flatMap((name) => (name === undefined ? [] : key.map((column) => `${name}.${column}`)));
 }
 
+/** The columns, as `table.column`, whose fields the profile hides. */
 function personalColumns({ resources }: ViewModel, planned: PlannedViews): string[] {
   return resources.flatMap(({ resource, tables, profile: { fields } }) => {
     const views = [...planned.values()].filter((view) => view.resource === resource);
@@ -250,6 +279,7 @@ function personalColumns({ resources }: ViewModel, planned: PlannedViews): strin
   });
 }
 
+/** The columns of managed views, for the dictionary. */
 function viewColumns(dialect: ViewDialect): string {
   return `SELECT v."view_name", v."column_name", ${typeName(dialect, 'v."type"')}, v."first_seen", v."description", v."source_path", v."refers_to" FROM "_sync_view_columns" AS v`;
 }
@@ -267,9 +297,10 @@ function tableColumns({ resources, dialect }: ViewModel, planned: PlannedViews):
   return `SELECT c."table_name", c."column_name", ${typeName(dialect, 'c."type"')}, c."first_seen", CAST(coalesce(l."description", c."comment") AS TEXT), l."source_path", l."refers_to" FROM "_sync_columns" AS c LEFT JOIN "_sync_view_columns" AS l ON l."view_name" = ${live} AND l."column_name" = c."column_name"`;
 }
 
-function ownColumns(dialect: ViewDialect): string {
+/** The internal columns of each copied table, for the dictionary. */
+function describeInternalColumns(dialect: ViewDialect): string {
   const text = (value: string): string => asText(dialect.literal(value));
-  const rows = OWN_COLUMNS.map(
+  const rows = INTERNAL_COLUMNS.map(
     ({ name, type, comment }) =>
       `SELECT ${text(name)} AS "column_name", ${text(dialect.types[type])} AS "type", ${text(comment)} AS "description"`,
   );

@@ -251,6 +251,7 @@ function sumFacts(summary: Summary, resource: string, view: PlannedView, subject
 
 const TIMES: ReadonlySet<ColumnType> = new Set(['date', 'timestamp']);
 
+/** The first and the last time in each column of times. */
 function firstAndLast(
   summary: Summary,
   resource: string,
@@ -316,7 +317,7 @@ const CURRENCY = /(^|_)currency(_code)?$/;
 const MONEY =
   /(^|_)(amount|price|total|subtotal|tax|cost|fee|revenue|discount|balance|paid|net|gross|value|income|spend|refund|cents)(_|$)/;
 
-/** A reference as a text, like keys; a held view may show another type. */
+/** A reference as a text, like keys; a view that keeps an earlier type may show another one. */
 function referenceText(
   alias: string,
   { table, column }: Relation['from'],

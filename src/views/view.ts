@@ -7,6 +7,7 @@ import type { ColumnType, HistoryPolicy } from '../model/vocabulary.ts';
 import { cutToBytes, pathText } from '../rows/columns/column-name.ts';
 import { textHash } from '../rows/records/record-key.ts';
 
+/** A column of a view, and the SQL expression of its values. */
 export interface ViewColumn {
   name: string;
   /** The type of `sql`; the view may show a wider one (see `planView`). */
@@ -66,7 +67,12 @@ export interface PlannedView extends Omit<View, 'from'> {
 export type PlannedViews = ReadonlyMap<string, PlannedView>;
 
 /** A column of a view that is not a field of the source. */
-export function ownColumn(name: string, type: ColumnType, sql: string, description: string | null): ViewColumn {
+export function columnWithoutSource(
+  name: string,
+  type: ColumnType,
+  sql: string,
+  description: string | null,
+): ViewColumn {
   return { name, type, sql, description, source: null, references: null };
 }
 

@@ -11,7 +11,7 @@ export function shownAddress({ connection, schema }: PostgresAddress): string {
   return `postgres://${host}${pathname}?schema=${schema}`;
 }
 
-/** Identifies a database without its password. */
-export function connectionName(connection: string): string {
+/** A hash of the connection string, so that no password appears; another user or password gives another id. */
+export function connectionId(connection: string): string {
   return createHash('sha256').update(connection).digest('hex');
 }

@@ -2,40 +2,40 @@
 import type { WarehouseAddress } from '../../config/warehouse-address.ts';
 import type { Clock } from '../../model/clock.ts';
 import { ConfigError } from '../../model/errors.ts';
-import type { Database as DeclaredDatabase, SharedStatements } from '../database.ts';
-import { connectionName, type PostgresAddress, shownAddress } from './address.ts';
+import type { Database, SharedStatements } from '../database.ts';
+import { connectionId, type PostgresAddress, shownAddress } from './address.ts';
 
 /** Loaded when a database is first opened: a process that uses only SQLite files needs no Postgres client. */
-const opening = () => import('./warehouse.ts');
+const loadWarehouse = () => import('./warehouse.ts');
 
 /** One schema per source, in a database that processes of many machines may share. */
-export function declareDatabase(address: WarehouseAddress<'postgres'>): DeclaredDatabase {
+export function declareDatabase(address: WarehouseAddress<'postgres'>): Database {
   const shown = shownAddress(address);
   return {
     shown,
     file: null,
     shared: {
-      id: connectionName(address.connection),
+      id: connectionId(address.connection),
       namespace: address.schema,
-      openCoordination: async (clock) => (await opening()).openCoordination(address, clock),
+      openCoordination: async (clock) => (await loadWarehouse()).openCoordination(address, clock),
       connect: (clock) => connect(address, clock),
     },
-    openWarehouse: async (clock) => (await opening()).openWarehouse(address, clock),
-    openExistingWarehouse: async (clock) => (await opening()).openExistingWarehouse(address, clock),
-    openSnapshot: async (clock) => (await opening()).openSnapshot(address, clock),
-    assertWritable: async (clock) => (await opening()).assertWritable(address, clock),
+    openWarehouse: async (clock) => (await loadWarehouse()).openWarehouse(address, clock),
+    openExistingWarehouse: async (clock) => (await loadWarehouse()).openExistingWarehouse(address, clock),
+    openSnapshot: async (clock) => (await loadWarehouse()).openSnapshot(address, clock),
+    assertWritable: async (clock) => (await loadWarehouse()).assertWritable(address, clock),
     // In the same schema, so that a delivery and the request to process it are one transaction.
     inbox: address.text,
-    openInbox: async (clock, options) => (await opening()).openInbox(address, clock, options),
-    openExistingInbox: async (clock) => (await opening()).openExistingInbox(address, clock),
-    changeReaders: async (clock, request) => (await opening()).changeReaders(address, clock, request),
+    openInbox: async (clock, options) => (await loadWarehouse()).openInbox(address, clock, options),
+    openExistingInbox: async (clock) => (await loadWarehouse()).openExistingInbox(address, clock),
+    changeReaders: async (clock, request) => (await loadWarehouse()).changeReaders(address, clock, request),
     backUp: (to) =>
       Promise.reject(
         new ConfigError('backup_refused', `${shown}: Postgres has a tool of its own for this`, {
           hint: `run, with the password in PGPASSWORD or ~/.pgpass: ${dumpCommand(address, to)}`,
         }),
       ),
-    storedSizes: async (own) => (await opening()).schemaSize(address, own()),
+    storedSizes: async (own) => (await loadWarehouse()).schemaSize(address, own()),
   };
 }
 
@@ -56,7 +56,7 @@ function quoted(text: string): string {
 
 /** Starts loading the client at once, so that a later close always releases its connections. */
 function connect(address: PostgresAddress, clock: Clock): SharedStatements {
-  const statements = opening().then(({ sharedStatements }) => sharedStatements(address, clock));
+  const statements = loadWarehouse().then(({ sharedStatements }) => sharedStatements(address, clock));
   return {
     execute: async (text, values) => (await statements).execute(text, values),
     run: async (text, values, retryForMs) => (await statements).run(text, values, retryForMs),

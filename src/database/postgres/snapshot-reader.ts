@@ -14,7 +14,7 @@ import {
 import { databaseError } from './connection/errors.ts';
 import { sessionDialect } from './connection/own-dialect.ts';
 import { createSession } from './connection/session.ts';
-import type { Database } from './connection/transact.ts';
+import type { PostgresSchema } from './connection/transact.ts';
 import { VIEW_DIALECT } from './views/dialect.ts';
 
 /** Enough to sort a large table before the first row. */
@@ -23,10 +23,11 @@ const FIRST_BATCH_ROWS = 100;
 const MAX_BATCH_ROWS = 5_000;
 const BATCH_CHARACTERS = 2 * 1_048_576;
 
+/** Runs work on the connection. After an error the connection is not used again. */
 type Guarded = <T>(work: () => Promise<T>) => Promise<T>;
 
 /** Reads a snapshot of a schema; `release` is called when it is closed. */
-export async function snapshotReader(database: Database, release: () => Promise<void>): Promise<SnapshotReader> {
+export async function snapshotReader(database: PostgresSchema, release: () => Promise<void>): Promise<SnapshotReader> {
   const { pool, schema, shown } = database;
   const client = await pool.connect().catch(async (error: unknown) => {
     await release();
@@ -80,7 +81,7 @@ async function beginSnapshot(client: PoolClient, schema: string): Promise<void> 
   await client.query(`LOCK TABLE ${names.join(', ')} IN ACCESS SHARE MODE`);
 }
 
-/** Texts as the server writes them. */
+/** Has `pg` return the text of each value, as the server writes it. */
 const AS_TEXT = { getTypeParser: () => String };
 
 async function* readBatches(client: PoolClient, query: ViewQuery, guarded: Guarded): AsyncGenerator<ViewCell[][]> {
@@ -112,6 +113,7 @@ const CELLS: Partial<Record<ColumnType, (text: string) => ViewCell>> = {
   timestamp: (text) => text.replace(/\+00$/, ''),
 };
 
+/** `odd`: some value has no digits, such as NaN. */
 async function measureDecimals(
   client: PoolClient,
   view: string,

@@ -28,7 +28,7 @@ import { asStep, type Session } from './connection/session.ts';
 import {
   COMMIT_MARKS,
   COMMON_SCHEMA,
-  type Database,
+  type PostgresSchema,
   databaseNow,
   execute,
   executeInUtc,
@@ -150,7 +150,7 @@ async function openExisting<Tables>(
 }
 
 /** Throws if the schema exists but the role may not use it: its tables cannot be seen then. */
-async function refuseClosedSchema(database: Database): Promise<void> {
+async function refuseClosedSchema(database: PostgresSchema): Promise<void> {
   const { rows } = await execute(database, { retryForMs: OPEN_TIMEOUT_MS })<{ role: string; grants: string }>(
     `SELECT current_user::text AS role, pg_catalog.format('GRANT USAGE ON SCHEMA %1$I TO %2$I; GRANT SELECT ON ALL TABLES IN SCHEMA %1$I TO %2$I',
         nspname, current_user) AS grants
@@ -195,7 +195,7 @@ export async function changeReaders(address: PostgresAddress, clock: Clock, requ
   }
 }
 
-async function isWritable(database: Database): Promise<boolean> {
+async function isWritable(database: PostgresSchema): Promise<boolean> {
   const { rows } = await execute(database)<{ may: boolean }>(
     `SELECT current_setting('transaction_read_only') = 'off' AND has_table_privilege(oid, 'INSERT')
         AND has_table_privilege(oid, 'UPDATE') AS may

@@ -6,8 +6,14 @@ import { LAST_DONE, migratedMeanwhile, WAREHOUSE_MIGRATIONS } from '../migrate.t
 import type { OwnTables } from '../own-tables.ts';
 import { RowQueries } from '../reading.ts';
 import { leaseLost, type LeaseProof, type Warehouse } from '../warehouse.ts';
-import type { RetryWhileLocked } from './connection/errors.ts';
-import { cleanFile, configureWarehouse, openFile, syncWal, truncateLargeWal } from './connection/open-file.ts';
+import {
+  cleanFile,
+  configureWarehouse,
+  openFile,
+  type RetryWhileLocked,
+  syncWal,
+  truncateLargeWal,
+} from './connection/open-file.ts';
 import { openBesideWriter } from './connection/read-only-file.ts';
 import { maintainIndexes } from './keys/maintain-keys.ts';
 import { writePage } from './pages/write-page.ts';
@@ -30,7 +36,7 @@ export async function openWarehouse(file: string, clock: Clock): Promise<Warehou
     });
   const upkeep = (): void => {
     // Skip if the file at this path was replaced.
-    if (name.isOwn()) truncateLargeWal(db);
+    if (name.leadsToOpenFiles()) truncateLargeWal(db);
   };
 
   return {

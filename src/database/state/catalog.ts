@@ -11,6 +11,7 @@ import type { ColumnRow, OwnTables, TimestampText, ViewColumnRow, ViewRow } from
 import type { ColumnComment, Warehouse } from '../warehouse.ts';
 import { inParts, upsertRows } from './in-parts.ts';
 
+/** A stored path of a field: its keys. */
 const pathSchema = z.array(z.string());
 
 /**
@@ -81,7 +82,7 @@ export function rememberShape(
   );
   const rows = Array.from(added, (row): ColumnRow => {
     const comment = comments.get(columnKey(row.table_name, row.column_name)) ?? null;
-    return { ...row, resource, first_seen: at, comment };
+    return Object.assign(row, { resource, first_seen: at, comment });
   });
   const logged = changes
     .filter(({ column, from }) => from !== column.type)
@@ -201,8 +202,8 @@ export function commentsOf({ resource, tables }: ResourceShape, descriptions: Fi
   const { id, description } = descriptions;
   return tables.flatMap(({ name: table, path, key, columns }): ColumnComment[] => {
     const comment = (column: string | null, text: string | undefined, base: string): ColumnComment => {
-      const whole = text === undefined ? base : `${asSentence(text)} ${base}`;
-      return { table, column, base: visibleText(base), comment: visibleText(whole) };
+      const full = text === undefined ? base : `${asSentence(text)} ${base}`;
+      return { table, column, base: visibleText(base), comment: visibleText(full) };
     };
     const ofTable =
       path.length === 0
@@ -224,6 +225,7 @@ export function commentsOf({ resource, tables }: ResourceShape, descriptions: Fi
   });
 }
 
+/** What a column holds, in words that do not depend on the profile's descriptions. */
 function columnBase(resource: string, tablePath: SourcePath, { path }: Column): string {
   const within = path.slice(tablePath.length);
   const list = tablePath.length === 0 ? '' : `each element of ${pathText(tablePath)} of `;
@@ -280,7 +282,10 @@ export async function readGrowths(own: Kysely<OwnTables>): Promise<number> {
   return growths;
 }
 
-/** Returns the statement that increments the count; it changes no row if another process has made a change since. */
+/**
+ * Returns the statement that increments the count. It changes no row if another process has made a change since; then the
+ * caller's transaction must fail (`growth_outdated`).
+ */
 export function claimGrowth(own: Kysely<OwnTables>, growths: number): CompiledQuery {
   return own
     .updateTable('_sync_growth')
@@ -301,6 +306,7 @@ export function rememberViews(own: Kysely<OwnTables>, made: readonly MadeView[],
   ];
 }
 
+/** Returns the statements that give a stored view another name. */
 export function renameView(own: Kysely<OwnTables>, former: string, name: string): CompiledQuery[] {
   return (['_sync_views', '_sync_view_columns'] as const).map((table) =>
     own.updateTable(table).set({ view_name: name }).where('view_name', '=', former).compile(),

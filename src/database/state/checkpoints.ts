@@ -16,6 +16,7 @@ import { upsertRow } from './in-parts.ts';
 /** Increment it if the meaning of a row changes. */
 const CHECKPOINT_FORMAT = 1;
 
+/** The scan fields of a checkpoint without an unfinished scan. */
 export const NO_SCAN = walkSchema.parse({});
 
 /** The checkpoint of a resource without a scan. */
@@ -38,8 +39,8 @@ export async function readCheckpoint(own: Kysely<OwnTables>, resource: string): 
       hint: 'run that version',
     });
   }
-  const whole = checkpointSchema.safeParse(row);
-  const read = whole.success ? whole : checkpointSchema.safeParse({ ...row, ...resetDamaged(whole.error) });
+  const first = checkpointSchema.safeParse(row);
+  const read = first.success ? first : checkpointSchema.safeParse({ ...row, ...resetDamaged(first.error) });
   if (read.success) return read.data;
   throw new ConfigError('state_invalid', `the checkpoint of ${resource} is damaged:\n${z.prettifyError(read.error)}`, {
     hint: `if nothing else helps, start it over, which throws its versions away: content-sync backfill ${resource} --restart`,

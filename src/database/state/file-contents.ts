@@ -7,8 +7,9 @@ import { inParts, upsertRows } from './in-parts.ts';
 export interface Reference {
   sha256: string;
   bytes: number;
-  /** Files that have or had this content, and those that have it now. */
+  /** Files that have or had this content. */
   files: number;
+  /** Of these, the files that have it now. */
   shown: number;
 }
 
@@ -76,7 +77,7 @@ export function filesWithContent(
     .execute();
 }
 
-/** Names of the stores of files and contents. */
+/** Names of the stores in which the warehouse has, or had, contents. */
 export async function knownStores(own: Kysely<OwnTables>): Promise<string[]> {
   const named = own.selectFrom('_sync_files').select('store').distinct().where('store', 'is not', null);
   const objects = own.selectFrom('_sync_file_objects').select('store').distinct();
@@ -122,17 +123,19 @@ export async function storedObjects(own: Kysely<OwnTables>, hashes: readonly str
   return (await Promise.all(parts)).flat();
 }
 
+/** Notes that a content is in a store. */
 export function saveObject(own: Kysely<OwnTables>, row: FileObjectRow): CompiledQuery[] {
   return upsertRows(own, '_sync_file_objects', [row], ['store', 'sha256'], ['missing']);
 }
 
-/** Counts the earlier contents of a resource that ended before a time. */
+/** Counts the former contents of a resource that were replaced, or no longer shown, before a time. */
 export async function countEarlier(own: Kysely<OwnTables>, resource: string, before: TimestampText): Promise<number> {
   const earlier = own.selectFrom('_sync_files').where('resource', '=', resource).where('valid_to', '<', before);
   const { n } = await earlier.select(({ fn }) => fn.countAll().as('n')).executeTakeFirstOrThrow();
   return Number(n);
 }
 
+/** Deletes the rows of these contents. */
 export function deleteEarlier(own: Kysely<OwnTables>, resource: string, before: TimestampText): CompiledQuery {
   return own.deleteFrom('_sync_files').where('resource', '=', resource).where('valid_to', '<', before).compile();
 }

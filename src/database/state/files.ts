@@ -90,13 +90,13 @@ function isRow({ resource, record_id, field, position, version }: FileKey) {
 }
 
 /**
- * Replaces the current content by another one: `left` changes the row of the former content, `next` the copy of it for
+ * Replaces the current content by another one: `former` changes the row of the former content, `next` the copy of it for
  * the new one. Changes nothing if the record was erased in the meantime.
  */
 export function replaceFile(
   own: Kysely<OwnTables>,
   row: FileRow,
-  left: Partial<FileRow>,
+  former: Partial<FileRow>,
   next: Partial<FileRow>,
 ): CompiledQuery[] {
   const { version, ...others } = row;
@@ -113,7 +113,7 @@ export function replaceFile(
         .select([...columns, nextVersion])
         .where(isRow(row)),
     );
-  return [copied.compile(), changeFile(own, row, left), changeFile(own, { ...row, version: version + 1 }, next)];
+  return [copied.compile(), changeFile(own, row, former), changeFile(own, { ...row, version: version + 1 }, next)];
 }
 
 /** Has all files that were last verified before a time requested again. */

@@ -45,7 +45,7 @@ export async function checkPrivacyKey(own: Kysely<OwnTables>, privacy: PrivacyKe
   refuseOtherKey(await own.selectFrom('_sync_forgotten').select('key_mark').distinct().execute(), privacy);
 }
 
-/** Throws as `checkPrivacyKey` does. */
+/** Reads which records of a resource were erased. Throws as `checkPrivacyKey` does. */
 export async function readForgotten(own: Kysely<OwnTables>, resource: string, privacy: PrivacyKey): Promise<Forgotten> {
   const rows = await own
     .selectFrom('_sync_forgotten')
@@ -61,6 +61,7 @@ export async function readForgotten(own: Kysely<OwnTables>, resource: string, pr
   };
 }
 
+/** Throws if one of the marks is of another key than that of the settings. Returns the key; '' if there is none. */
 function refuseOtherKey(marks: readonly { key_mark: string }[], { source, key }: PrivacyKey): string {
   const mark = key === undefined ? null : privacyKeyMark(key, source);
   if (key !== undefined && marks.every(({ key_mark }) => key_mark === mark)) return key;
@@ -88,7 +89,7 @@ export function requestErasure(
   request: { resource: string; ids: readonly string[]; version: string; at: TimestampText },
 ): CompiledQuery[] {
   const { resource, ids, version, at } = request;
-  const open = { erased_at: null, cleaned_at: null, counts: null };
+  const notErased = { erased_at: null, cleaned_at: null, counts: null };
   const rows = Array.from(ids, (record_id) => ({
     resource,
     fingerprint: forgottenFingerprint(key, source, resource, record_id),
@@ -96,7 +97,7 @@ export function requestErasure(
     key_mark: privacyKeyMark(key, source),
     version,
     asked_at: at,
-    ...open,
+    ...notErased,
   }));
   return upsertRows(own, '_sync_forgotten', rows, ['resource', 'fingerprint']);
 }

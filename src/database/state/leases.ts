@@ -71,6 +71,7 @@ export async function acquireLease(warehouse: Warehouse, resource: string, clock
 
 /** The clock of the warehouse, which all machines share; between two readings, this machine's clock adds to it. */
 function warehouseTime(warehouse: Warehouse, clock: Clock): { read(): Promise<void>; now(): number } {
+  /** The last reading of the warehouse's clock, and this machine's clock at that time. */
   let [reading, readAt] = [0, 0];
   return {
     read: async () => {
@@ -128,12 +129,12 @@ async function takeOver(warehouse: Warehouse, resource: string, fence: string, n
     expires_at: timestampText(now + LEASE_TTL_MS),
   };
   for (;;) {
-    const held = await readLease(warehouse, resource);
+    const existing = await readLease(warehouse, resource);
     // This process has it already if the connection was lost before the response.
-    if (held?.fence === fence) return held.token;
-    if (held !== undefined && mayBeAlive(held, host, now)) {
-      await shortenLease(own, held, now);
-      throw leaseHeld(held);
+    if (existing?.fence === fence) return existing.token;
+    if (existing !== undefined && mayBeAlive(existing, host, now)) {
+      await shortenLease(own, existing, now);
+      throw leaseHeld(existing);
     }
     // One statement decides: a process that took the lease since the read has raised the token; then read again.
     const taken = await own
@@ -143,8 +144,8 @@ async function takeOver(warehouse: Warehouse, resource: string, fence: string, n
         conflict
           .column('name')
           .doUpdateSet({ ...claim, token: sql<number>`_sync_leases.token + 1` })
-          .where('_sync_leases.token', '=', held?.token ?? -1)
-          .where('_sync_leases.fence', '=', held?.fence ?? ''),
+          .where('_sync_leases.token', '=', existing?.token ?? -1)
+          .where('_sync_leases.fence', '=', existing?.fence ?? ''),
       )
       .returning('token')
       .executeTakeFirst();
@@ -153,23 +154,27 @@ async function takeOver(warehouse: Warehouse, resource: string, fence: string, n
 }
 
 /** Shortens a lease whose owner had a clock that was ahead: an owner that is alive renews it in time. */
-async function shortenLease(own: Warehouse['own'], held: LeaseRow, now: number): Promise<void> {
-  if (timestampMs(held.expires_at) <= now + 2 * LEASE_TTL_MS) return;
+async function shortenLease(own: Warehouse['own'], existing: LeaseRow, now: number): Promise<void> {
+  if (timestampMs(existing.expires_at) <= now + 2 * LEASE_TTL_MS) return;
   const lease = own.updateTable('_sync_leases').set({ expires_at: timestampText(now + LEASE_TTL_MS) });
-  const { name, fence, expires_at } = held;
+  const { name, fence, expires_at } = existing;
   await lease.where('name', '=', name).where('fence', '=', fence).where('expires_at', '=', expires_at).execute();
 }
 
-/** A process of this namespace can be looked up, so that a restart after a kill need not wait for the lease to expire. */
-function mayBeAlive(held: LeaseRow, host: string, now: number): boolean {
-  if (timestampMs(held.expires_at) <= now) return false;
-  return held.host !== host || isOtherRunning(held.pid);
+/**
+ * False for an expired lease. A process of this namespace can be looked up, so that a restart after a kill need not
+ * wait for the lease to expire.
+ */
+function mayBeAlive(lease: LeaseRow, host: string, now: number): boolean {
+  if (timestampMs(lease.expires_at) <= now) return false;
+  return lease.host !== host || isOtherRunning(lease.pid);
 }
 
-function leaseHeld(held: LeaseRow): SyncError {
+/** The error for a resource whose lease another process has. */
+function leaseHeld({ name, owner, acquired_at, expires_at }: LeaseRow): SyncError {
   return new SyncError(
     'lease_held',
-    `${held.name} is being synced by ${held.owner} since ${held.acquired_at} UTC (its lease runs until ${held.expires_at} UTC unless renewed)`,
+    `${name} is being synced by ${owner} since ${acquired_at} UTC (its lease runs until ${expires_at} UTC unless renewed)`,
     { recovery: 'stop', hint: 'wait until it is done, or stop that process; then run the same command again' },
   );
 }
@@ -194,6 +199,7 @@ export function isThisProcess({ pid, host }: { pid: number; host: string }): boo
   return pid === process.pid && (host === processNamespace(true) || host === processNamespace(false));
 }
 
+/** Different in each process, so that no other one is looked up by its pid. */
 const UNKNOWN_NAMESPACE = randomUUID();
 
 /** True if another process with this pid is running. A lease under our own pid is of an earlier process. */

@@ -28,7 +28,9 @@ export interface HeldView {
 /** A column that shows NULL, or less, for values that need the wider type. */
 interface HeldColumn {
   name: string;
+  /** The type that the view shows. */
   type: ColumnType;
+  /** The type that its values need. */
   needs: ColumnType;
 }
 
@@ -48,10 +50,13 @@ export interface SourceViews {
   upToDate: UpToDateViews | null;
 }
 
+/** Views for which the last plan found nothing to change. */
 interface UpToDateViews {
-  /** The profile for which they were planned. */
+  /** The whole profile for which they were planned, with all resources. */
   whole: object;
+  /** How often tables and views had changed then (`readGrowths`). */
   growths: number;
+  /** Of all managed views. */
   names: readonly string[];
   heldViews: readonly HeldView[];
   /** Epoch milliseconds after which they are planned again. */

@@ -8,6 +8,7 @@ import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
 import { type Outcome, OUTCOMES, type RunStatus } from '../../model/vocabulary.ts';
 import type { OwnTables, RejectRow, RunRow, TimestampText, VerificationRow } from '../own-tables.ts';
 
+/** The counters of a run at its start. */
 export const NO_COUNTERS = {
   pages: 0,
   requests: 0,
@@ -27,6 +28,7 @@ export const NO_COUNTERS = {
 export type RunCounters = Pick<RunRow, keyof typeof NO_COUNTERS | 'forgotten'>;
 
 export type RunStart = Pick<RunRow, 'run_id' | 'resource' | 'command' | 'mode'>;
+/** Identifies one resource's part in a run. */
 type RunPart = Pick<RunRow, 'run_id' | 'resource'>;
 
 /** Number of attempts by outcome. */
@@ -80,6 +82,7 @@ export function updateFinishedRun(
   return updateRun(own, run, { status, warnings: warningsText(warnings) });
 }
 
+/** How a resource's part in a run ended. */
 export interface RunEnd {
   status: RunStatus;
   figures: RunCounters;
@@ -118,6 +121,7 @@ export async function lastScanStart(
     .execute();
   const [last, ...before] = runs;
   if (last === undefined) return null;
+  // The scan is that of the last run, and of the runs before it back to one that finished its own scan.
   const ended = before.findIndex(({ status }) => !UNFINISHED_STATUSES.has(status));
   if (ended === -1 && runs.length === MAX_RUNS_PER_SCAN) return null;
   return ((ended === -1 ? before : before.slice(0, ended)).at(-1) ?? last).started_at;
@@ -152,6 +156,7 @@ function warningsText(warnings: RunEnd['warnings']): string | null {
   return warnings.length === 0 ? null : JSON.stringify(warnings);
 }
 
+/** Counters that show a change. */
 const CHANGES = ['inserted', 'updated', 'rejected', 'deleted', 'held'] as const;
 
 /** True for a successful run that changed nothing, and whose warnings are all accepted. */
@@ -232,6 +237,7 @@ export interface RunRecord extends RunCounters, Pick<RunRow, 'run_id' | 'resourc
   warnings: StoredWarning[];
 }
 
+/** Which runs are read. */
 interface RunChoice {
   /** Only of this one, or of these; of all if absent. */
   resource?: string | readonly string[] | undefined;
@@ -266,6 +272,7 @@ export async function lastEndedRun(own: Kysely<OwnTables>, resource: string): Pr
   return (await readRuns(own, { resource, ended: true, limit: 1 }))[0] ?? null;
 }
 
+/** A column that a run has added or changed. */
 interface RunSchemaChange extends ColumnChange {
   changed_at: number;
   table: string;

@@ -53,6 +53,7 @@ export interface SentAlert {
   /** The reported text. */
   what: string;
   since: number;
+  /** When it was last reported. */
   told_at: number;
   /** When its end was reported; null until then. */
   over_at: number | null;

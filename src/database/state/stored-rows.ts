@@ -41,10 +41,10 @@ function statementsFor(
   const key = sql.id(table.key[0] ?? '');
   const [rows, versions] = [named(table.name), named('_sync_versions')];
   const marked = sql`FROM ${rows} AS t WHERE t.${key} IN (${keys})`;
-  const name = sql`CAST(${resource} AS text)`;
+  const resourceText = sql`CAST(${resource} AS text)`;
   const ofThem = sql`"resource" = ${resource} AND "id" IN (${keys})`;
   // The version that marks the delete has no body. With `latest`, it replaces the latest version.
-  const remembered: Readonly<Record<HistoryPolicy, RawBuilder<unknown>[]>> = {
+  const versionStatements: Readonly<Record<HistoryPolicy, RawBuilder<unknown>[]>> = {
     none: [],
     latest: [
       sql`UPDATE ${versions} SET "version" = (SELECT t."_version" FROM ${rows} AS t WHERE t.${key} = ${versions}."id"),
@@ -53,16 +53,16 @@ function statementsFor(
     all: [
       sql`UPDATE ${versions} SET "valid_to" = ${at} WHERE ${ofThem} AND "valid_to" IS NULL`,
       sql`INSERT INTO ${versions} ("resource", "id", "version", "valid_from", "op", "hash")
-        SELECT ${name}, t.${key}, t."_version", t."_synced_at", 'delete', t."_hash" ${marked}`,
+        SELECT ${resourceText}, t.${key}, t."_version", t."_synced_at", 'delete', t."_hash" ${marked}`,
     ],
   };
   return [
     sql`UPDATE ${rows} SET "_deleted_at" = ${deletedAt ?? at}, "_synced_at" = ${at}, "_version" = "_version" + 1
       WHERE ${key} IN (${keys}) AND "_deleted_at" IS NULL`,
     ...children.map((child) => sql`DELETE FROM ${named(child.name)} WHERE ${sql.id(child.key[0] ?? '')} IN (${keys})`),
-    ...remembered[history],
+    ...versionStatements[history],
     sql`INSERT INTO ${named('_sync_deletes')} ("resource", "id", "version", "deleted_at")
-      SELECT ${name}, t.${key}, t."_version", t."_deleted_at" ${marked}`,
+      SELECT ${resourceText}, t.${key}, t."_version", t."_deleted_at" ${marked}`,
   ];
 }
 
@@ -75,6 +75,7 @@ interface DroppedRows {
   keys: readonly string[];
 }
 
+/** Returns the statements that remove rows, with child rows, versions, deletes, delete candidates and files. */
 export function dropStatements({ own, rows: { named } }: TableAccess, dropped: DroppedRows): CompiledQuery[] {
   const { resource, table, children, keys } = dropped;
   if (keys.length === 0) return [];
@@ -128,6 +129,7 @@ export async function rewriteRows(warehouse: Warehouse, rewrite: RowRewrite): Pr
   const { lease, resource, rows, versions, children, statements } = rewrite;
   const [root] = rows;
   const stored = root === undefined ? null : await warehouse.rows.stored(root.table, [...versions.keys()], []);
+  // Null if the row was deleted, or has another version than the body from which it would be rewritten.
   const currentRow = (key: string): StoredRow | null => {
     const row = stored?.get(key);
     return row?.deletedAt === null && row.version === versions.get(key) ? row : null;

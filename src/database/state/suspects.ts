@@ -1,6 +1,6 @@
 // Delete candidates: records that may be deleted at the service, such as those that a full scan did not list. Each waits in
 // `_sync_suspects` until another request verifies the delete, or until an operator decides. The same table has records
-// that a listing shows in an older state than the copy.
+// that a listing shows in an older state than the copy. `DeleteCandidateRow` explains the reasons and states.
 import { type CompiledQuery, type ExpressionBuilder, type Kysely, sql, type UpdateObject } from 'kysely';
 import type { DeleteCandidateRow, OwnTables, TimestampText } from '../own-tables.ts';
 import { inParts } from './in-parts.ts';
@@ -9,8 +9,8 @@ import { inParts } from './in-parts.ts';
 export type CandidateFacts = Pick<DeleteCandidateRow, 'resource' | 'reason' | 'state' | 'evidence_at' | 'detail'>;
 
 /**
- * Notes live records that may be deleted, by evidence that counts for `sweeps` full scans. It changes neither released
- * nor held candidates.
+ * Notes live records that may be deleted, by evidence that counts for `sweeps` full scans. The state of released and held
+ * candidates stays.
  */
 export function noteMissingRecords(
   own: Kysely<OwnTables>,
@@ -46,15 +46,16 @@ function noteCandidates(
   records: readonly ReportedDelete[],
 ): CompiledQuery[] {
   const { evidence_at } = facts;
+  // In the statement, `excluded` is the new evidence, and `_sync_suspects` the candidate that exists.
   const rows = records.map(({ key, at }) => {
     return { ...facts, record_id: key, deleted_at: at, found_at: evidence_at, hash: null };
   });
   const stays = sql`_sync_suspects.state = 'released' OR (_sync_suspects.state = 'held' AND excluded.state = 'open')`;
   // A report of the service is stronger evidence than a scan that did not list the record.
-  const isStronger = sql`excluded.reason IN ('missing', 'event') AND _sync_suspects.reason IN ('event', 'stated', 'told')
+  const existingIsStronger = sql`excluded.reason IN ('missing', 'event') AND _sync_suspects.reason IN ('event', 'stated', 'told')
     OR excluded.reason = 'told' AND _sync_suspects.reason = 'stated'`;
   return upsertCandidates(own, rows, {
-    reason: sql`CASE WHEN ${isStronger} THEN _sync_suspects.reason ELSE excluded.reason END`,
+    reason: sql`CASE WHEN ${existingIsStronger} THEN _sync_suspects.reason ELSE excluded.reason END`,
     state: sql`CASE WHEN ${stays} THEN _sync_suspects.state ELSE excluded.state END`,
     detail: sql`CASE WHEN ${stays} THEN _sync_suspects.detail ELSE excluded.detail END`,
     sweeps: sql`CASE WHEN _sync_suspects.reason = 'older' THEN 0 ELSE _sync_suspects.sweeps END + excluded.sweeps`,
@@ -119,60 +120,67 @@ function ofRecords(
   return inParts(ids).map((part) => statement.where('record_id', 'in', part).compile());
 }
 
-/** True for a candidate whose delete is still to be carried out. */
-function isUndecided(is: ExpressionBuilder<OwnTables, '_sync_suspects'>) {
+/** True for a candidate whose delete may still be carried out, also if an operator has confirmed it. */
+function isToBeCarriedOut(is: ExpressionBuilder<OwnTables, '_sync_suspects'>) {
   return is.and([is('reason', '<>', 'older'), is('state', '<>', 'settled')]);
 }
 
-/** Removes candidates that a full scan has listed, or that were written or deleted since it began. */
+/**
+ * After a full scan: removes the candidates that it has listed, or that were written or deleted since it began. They are
+ * those with older evidence: the scan has renewed `evidence_at` of all records that it did not list.
+ */
 export function forgetListed(own: Kysely<OwnTables>, resource: string, scanStartedAt: TimestampText): CompiledQuery {
-  return deleteCandidates(own, resource).where(isUndecided).where('evidence_at', '<', scanStartedAt).compile();
+  return deleteCandidates(own, resource).where(isToBeCarriedOut).where('evidence_at', '<', scanStartedAt).compile();
 }
 
-/** Which candidates are removed: all; those without a decision to remember (`waiting`); or those of a feed (`fed`). */
-type Forgettable = 'all' | 'waiting' | 'fed';
+/**
+ * Which candidates are removed. `all`. `not_settled`: all but those whose delete an operator's decision has carried out.
+ * `refuted_by_feed`: those of the latter that a feed refutes by listing the record as live; candidates that a scan or a
+ * webhook has found are verified by other requests.
+ */
+type RemovedCandidates = 'all' | 'not_settled' | 'refuted_by_feed';
 
 export function forgetDeleteCandidates(
   own: Kysely<OwnTables>,
   resource: string,
   ids: readonly string[],
-  which: Forgettable = 'all',
+  which: RemovedCandidates = 'all',
 ): CompiledQuery[] {
   let forget = deleteCandidates(own, resource);
   if (which !== 'all') forget = forget.where('state', '<>', 'settled');
-  if (which === 'fed') forget = forget.where('reason', 'in', ['stated', 'told', 'older', 'left_out']);
+  if (which === 'refuted_by_feed') forget = forget.where('reason', 'in', ['stated', 'told', 'older', 'left_out']);
   return ofRecords(forget, ids);
 }
 
-/** Notes that records were deleted because an operator confirmed it. */
-export function markConfirmed(
+/** Notes that records were deleted because an operator confirmed it (state `settled`). */
+export function markSettled(
   own: Kysely<OwnTables>,
   resource: string,
   ids: readonly string[],
   at: TimestampText,
 ): CompiledQuery[] {
-  const confirmed = { state: 'settled', sweeps: 0, evidence_at: at, detail: null } as const;
-  return ofRecords(updateCandidates(own, resource, confirmed), ids);
+  const settled = { state: 'settled', sweeps: 0, evidence_at: at, detail: null } as const;
+  return ofRecords(updateCandidates(own, resource, settled), ids);
 }
 
-/** Removes the deletes that an operator confirmed before `before`. */
-export function forgetConfirmed(own: Kysely<OwnTables>, resource: string, before: TimestampText): CompiledQuery {
+/** Removes the candidates whose deletes were carried out by an operator's decision before `before`. */
+export function forgetSettled(own: Kysely<OwnTables>, resource: string, before: TimestampText): CompiledQuery {
   return deleteCandidates(own, resource).where('state', '=', 'settled').where('evidence_at', '<', before).compile();
 }
 
-/** Releases waiting deletes; all of the resource if no ids are given. */
+/** Notes that an operator confirms deletes; `deleteReleased` carries them out. All of the resource if no ids are given. */
 export function releaseDeletes(own: Kysely<OwnTables>, resource: string, ids: readonly string[]): CompiledQuery[] {
-  const release = updateCandidates(own, resource, { state: 'released', detail: null }).where(isUndecided);
+  const release = updateCandidates(own, resource, { state: 'released', detail: null }).where(isToBeCarriedOut);
   return ids.length === 0 ? [release.compile()] : ofRecords(release, ids);
 }
 
-/** Dismisses waiting deletes, so that their rows stay live. All of the resource if no ids are given. */
+/** Dismisses deletes that are not carried out yet: their rows stay live. All of the resource if no ids are given. */
 export function dismissDeletes(own: Kysely<OwnTables>, resource: string, ids: readonly string[]): CompiledQuery[] {
-  const discard = deleteCandidates(own, resource).where(isUndecided);
-  return ids.length === 0 ? [discard.compile()] : ofRecords(discard, ids);
+  const dismissed = deleteCandidates(own, resource).where(isToBeCarriedOut);
+  return ids.length === 0 ? [dismissed.compile()] : ofRecords(dismissed, ids);
 }
 
-/** Holds the deletes that are still to be verified. */
+/** Holds all deletes that are still to be verified: an operator must decide them. */
 export function holdOpenDeletes(own: Kysely<OwnTables>, resource: string, detail: string): CompiledQuery {
   const hold = updateCandidates(own, resource, { state: 'held', detail });
   return hold.where('reason', '<>', 'older').where('state', '=', 'open').compile();
@@ -188,7 +196,7 @@ export function holdDeletes(
   return ofRecords(updateCandidates(own, resource, { state: 'held', detail }), ids);
 }
 
-/** Candidates in these states: first released ones, then the oldest; all of them without a limit. */
+/** Candidates in these states: first settled ones, then released, open and held ones, of each state the oldest first. */
 export function readDeleteCandidates(
   own: Kysely<OwnTables>,
   resource: string,
@@ -207,6 +215,7 @@ export function readDeleteCandidates(
     .execute();
 }
 
+/** Counts the candidates in a state; with `since`, only those whose evidence is not older. */
 export async function countDeleteCandidates(
   own: Kysely<OwnTables>,
   resource: string,

@@ -14,6 +14,7 @@ function versionsOf(own: Kysely<OwnTables>, resource: string) {
   return own.selectFrom('_sync_versions').select(['id', 'version', 'body']).where('resource', '=', resource);
 }
 
+/** The versions that have a body; one that marks a delete has none. */
 function withBody(rows: readonly { id: string; version: number; body: string | null }[]): StoredBody[] {
   return rows.flatMap(({ body, ...row }) => (body === null ? [] : [{ ...row, body }]));
 }
@@ -81,6 +82,7 @@ export async function lastBodiesAfter(
   return withBody(await last.orderBy('v.id').limit(limit).execute());
 }
 
+/** Each text is a case of the statement. */
 const TEXTS_PER_STATEMENT = 100;
 
 /** Stores source texts with the current versions of their records. */

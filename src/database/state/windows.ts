@@ -16,10 +16,10 @@ export function saveWindows(own: Kysely<OwnTables>, rows: readonly WindowRow[]):
   return upsertRows(own, '_sync_windows', rows, ['resource', 'window_start']);
 }
 
-/** A window with a held response, which an operator may have released. */
+/** A window whose new response waits for an operator (is held), who may have accepted it (`released_at`). */
 type HeldWindow = Pick<WindowRow, 'resource' | 'window_start' | 'held' | 'released_at'> & { held_at: TimestampText };
 
-/** The oldest first. */
+/** The windows with a held response, the oldest first. */
 export async function readHeldWindows(own: Kysely<OwnTables>, resource: string): Promise<HeldWindow[]> {
   const rows = await readWindows(own, resource);
   return rows.flatMap(({ window_start, held, held_at, released_at }) =>
@@ -27,7 +27,7 @@ export async function readHeldWindows(own: Kysely<OwnTables>, resource: string):
   );
 }
 
-/** Has the next response accepted, whatever it removes. */
+/** Notes that an operator accepts the next response of these windows, whatever it removes. */
 export function releaseWindows(
   own: Kysely<OwnTables>,
   resource: string,
@@ -59,16 +59,19 @@ export interface WindowCounts {
   windows: number;
   /** Those that will not change any more. */
   final: number;
+  /** Those with a response that waits for an operator. */
   held: number;
+  /** Those of which the service may not have listed all rows. */
   capped: number;
   /** Those with sums that differ from the service's. */
   differing: number;
+  /** Those whose rows were removed by age. */
   dropped: number;
   /** First day of the oldest stored one, `YYYY-MM-DD`; null if there is none. */
   oldest: string | null;
 }
 
-/** Null for a resource without windows. */
+/** Counts the windows of a resource; null if it has none. */
 export async function countWindows(own: Kysely<OwnTables>, resource: string): Promise<WindowCounts | null> {
   const rows = await readWindows(own, resource);
   if (rows.length === 0) return null;

@@ -15,6 +15,7 @@ export interface FileEncoder {
   end(): Uint8Array;
 }
 
+/** A format of exported files. */
 export interface ExportFormat {
   /** Its command (`export csv`) and the extension of its files. */
   name: string;
@@ -28,12 +29,15 @@ export interface ExportFormat {
   needsDecimalSpan: boolean;
   /** Chooses the type of a column; `span` is null for other columns, and if digits cannot be counted. */
   stored(column: ReadColumn, span: DecimalSpan | null): string;
-  begin(columns: readonly ExportColumn[], form: FileForm): FileEncoder | Promise<FileEncoder>;
+  /** Begins a file. */
+  begin(columns: readonly ExportColumn[], fileOptions: FileOptions): FileEncoder | Promise<FileEncoder>;
 }
 
-/** The compression and the options that the user has chosen. */
-export interface FileForm {
+/** How the files of an export are written, as the user has chosen it. */
+export interface FileOptions {
+  /** One of the format's `compressions`. */
   compression: string;
+  /** The chosen flags among the format's `options`. */
   options: readonly string[];
 }
 

@@ -20,7 +20,7 @@ export const NDJSON: ExportFormat = {
   },
 };
 
-/** Columns of other types are JSON strings. */
+/** How values are stored, for readers of the manifest. Columns of other types are JSON strings. */
 const STORED: Partial<Record<ColumnType, string>> = {
   boolean: 'boolean',
   integer: 'number',

@@ -3,7 +3,7 @@ import { constants, zstdCompressSync } from 'node:zlib';
 import type { ByteWriter, SchemaElement } from 'hyparquet-writer';
 import { typeMismatch, type ReadColumn, type ViewCell } from '../../database/snapshot-reader.ts';
 import type { ColumnType } from '../../model/vocabulary.ts';
-import type { ExportColumn, ExportFormat, FileEncoder, FileForm } from './export-format.ts';
+import type { ExportColumn, ExportFormat, FileEncoder, FileOptions } from './export-format.ts';
 
 /** Limits of a row group, which is held in memory a few times over. */
 const MAX_GROUP_ROWS = 50_000;
@@ -31,6 +31,7 @@ export const PARQUET: ExportFormat = {
   begin,
 };
 
+/** The types of Parquet, for readers of the manifest. */
 const STORED: Readonly<Record<ColumnType, string>> = {
   boolean: 'BOOLEAN',
   integer: 'INT64',
@@ -42,7 +43,7 @@ const STORED: Readonly<Record<ColumnType, string>> = {
   json: 'JSON',
 };
 
-async function begin(columns: readonly ExportColumn[], { compression }: FileForm): Promise<FileEncoder> {
+async function begin(columns: readonly ExportColumn[], { compression }: FileOptions): Promise<FileEncoder> {
   const { ByteWriter, ParquetWriter } = await import('hyparquet-writer');
   const writer = new ByteWriter();
   const encodings = columns.map(chooseEncoding);
@@ -100,6 +101,7 @@ function takeBytes(writer: ByteWriter): Uint8Array {
   return bytes;
 }
 
+/** How the values of a column are stored: its schema, and the conversion of each value. */
 interface ColumnEncoding {
   element: Omit<SchemaElement, 'name'>;
   value: (cell: Exclude<ViewCell, null>) => unknown;

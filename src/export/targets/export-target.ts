@@ -29,8 +29,10 @@ export interface ExportTarget {
   close(): Promise<void>;
 }
 
+/** The name of the file that lists the files of an export. */
 export const MANIFEST = 'manifest.json';
 
+/** The error for a target to which another export writes; `by` says which, and begins with a colon, or is empty. */
 export function exportBusy(shown: string, by: string): SyncError {
   return new SyncError('export_failed', `${shown}: another export writes there${by}`, {
     recovery: 'stop',

@@ -36,6 +36,7 @@ export function openBucket(
   const client = new BucketClient(access, ERRORS, dependencies.signal);
   const shown = `s3://${access.bucket}/${prefix}`;
   const key = prefix + MANIFEST;
+  /** The manifest as it was last read; null if there was none. */
   let known: { text: string; etag: string } | null = null;
   return {
     shown,

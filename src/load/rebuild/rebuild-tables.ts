@@ -42,8 +42,8 @@ export interface Rebuilt {
 
 /**
  * Rebuilds the tables of a resource from the stored bodies in staging tables, and swaps them in with their views in one
- * transaction: readers see the old tables or the new ones. If it is stopped before that, nothing has changed. Call it in
- * a commit slot. `statements` run in the transaction of the swap.
+ * transaction: readers see the old tables or the new ones. If it is stopped before that, nothing has changed. Call it
+ * within `runAlone`. `statements` run in the transaction of the swap.
  */
 export async function rebuildTables(
   context: LoadContext,
@@ -195,6 +195,7 @@ interface Rebuild {
   staged: ResourceShape;
 }
 
+/** The internal columns, whose values stay. */
 const STAMPS = ['_hash', '_version', '_synced_at', '_deleted_at'] as const;
 
 /** Copies the rows of records without a stored body, in columns that did not change. Returns how many are live. */
@@ -246,6 +247,7 @@ function copyStatements(
 async function shapeOfBodies(context: LoadContext, taken: ReadonlySet<string>): Promise<ResourceShape> {
   const { owned } = context;
   const profile = lenientProfile(context.profile);
+  /** Integer columns with values that a double would change. */
   const exact = new Set<string>();
   let shape = initialShape(owned.resource, profile);
   for await (const records of storedPages(context)) {
@@ -268,6 +270,7 @@ function numericColumns(before: ResourceShape, after: ResourceShape, exact: Read
   return new Set(names.filter((name) => exact.has(name)));
 }
 
+/** Adds the integer columns, as `table column`, that hold a value whose digits a double would lose. */
 function noteExact({ table, width, cells }: TableRows, exact: Set<string>): void {
   for (const [at, { name, type }] of table.columns.entries()) {
     if (type !== 'integer' || exact.has(`${table.name} ${name}`)) continue;
@@ -279,6 +282,7 @@ function noteExact({ table, width, cells }: TableRows, exact: Set<string>): void
   }
 }
 
+/** A stored body as a record, with its key. */
 interface StoredRecord extends SourceRecord {
   key: string;
 }

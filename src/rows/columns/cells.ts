@@ -8,7 +8,7 @@ import { fitsDouble, isExact, isIntegerSource, jsonText } from '../json/parse-js
 
 /** State that conversions share while a page is shaped. */
 export interface CellNotes {
-  /** Cells in which such characters were replaced. */
+  /** Cells in which a NUL or half a surrogate pair was replaced (`repairText`). */
   repaired: number;
 }
 

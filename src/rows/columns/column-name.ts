@@ -39,8 +39,8 @@ export function tableName(
   profileName: string | null = null,
 ): string {
   const name = snakeCase(sourceKeyPath);
-  const whole = profileName ?? (name === '' ? '' : `${parent}_${name}`);
-  return uniqueName(whole, `${parent}_list`, [parent, ...sourceKeyPath], taken);
+  const fullName = profileName ?? (name === '' ? '' : `${parent}_${name}`);
+  return uniqueName(fullName, `${parent}_list`, [parent, ...sourceKeyPath], taken);
 }
 
 function snakeCase(keys: readonly string[]): string {
@@ -66,6 +66,7 @@ function snakeKey(key: string): string {
     .replace(/_$/, '');
 }
 
+/** `unnamed` replaces an empty name. */
 function uniqueName(name: string, unnamed: string, path: readonly string[], taken: ReadonlySet<string>): string {
   if (name !== '' && Buffer.byteLength(name) <= MAX_BYTES && !taken.has(name)) return name;
   const stem = cutToBytes(name === '' ? unnamed : name, MAX_BYTES - HASH_LENGTH - 1).replace(/_$/, '');

@@ -41,11 +41,11 @@ function numberOf(source: string): JsonValue {
  */
 function mayHaveWrongKey(text: string, value: JsonValue): boolean {
   if (!text.includes('\\')) return false;
-  const open: object[] = typeof value === 'object' && value !== null ? [value] : [];
-  for (let next = open.pop(); next !== undefined; next = open.pop()) {
+  const toVisit: object[] = typeof value === 'object' && value !== null ? [value] : [];
+  for (let next = toVisit.pop(); next !== undefined; next = toVisit.pop()) {
     const members: readonly unknown[] = Array.isArray(next) ? next : Object.values(next);
     if (!Array.isArray(next)) for (const key in next) if (key.includes('\\')) return true;
-    for (const member of members) if (typeof member === 'object' && member !== null) open.push(member);
+    for (const member of members) if (typeof member === 'object' && member !== null) toVisit.push(member);
   }
   return false;
 }

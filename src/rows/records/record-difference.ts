@@ -5,13 +5,14 @@ import { isExact } from '../json/parse-json.ts';
 import { isObject } from './as-record.ts';
 import { sameJson } from './record-key.ts';
 
+/** The kind of a JSON value. */
 export type JsonKind = 'null' | 'boolean' | 'number' | 'text' | 'list' | 'object';
 
 /** A field in which the individually fetched record (`alone`) differs from the listed one; equal kinds for other values. */
 export interface RecordDifference {
   /** Dotted, `[]` for the elements of a list; '' for the record itself. */
   path: string;
-  /** Null if the record has no such field there. */
+  /** The kind of the field in each of the two; null if the record has no such field there. */
   listed: JsonKind | null;
   alone: JsonKind | null;
 }
@@ -129,15 +130,19 @@ export function addFieldKinds(outline: FieldKinds, by: FieldKinds): void {
 
 /**
  * Returns the first field because of which an individually fetched record must not replace the listed one; null if there
- * is none. `proved` are the fields that were equal in both. The record may have only these, of the same kinds or null. A
+ * is none. `verified` are the fields that were equal in both. The record may have only these, of the same kinds or null. A
  * field that was stored before (`stored`, null if unknown) may only be missing if it is among them.
  */
-export function findUnverifiedField(proved: FieldKinds, reading: FieldKinds, stored: FieldKinds | null): string | null {
+export function findUnverifiedField(
+  verified: FieldKinds,
+  reading: FieldKinds,
+  stored: FieldKinds | null,
+): string | null {
   for (const [path, kinds] of reading) {
-    const known = proved.get(path);
+    const known = verified.get(path);
     if (known === undefined) return path;
     for (const kind of kinds) if (kind !== 'null' && !known.has(kind)) return path;
   }
-  for (const path of stored?.keys() ?? []) if (!reading.has(path) && !proved.has(path)) return path;
+  for (const path of stored?.keys() ?? []) if (!reading.has(path) && !verified.has(path)) return path;
   return null;
 }

@@ -20,7 +20,7 @@ export type RecordKey = { key: string } | { reject: Rejection };
  * misspelled it.
  */
 export function recordKey(value: JsonValue, id: string | string[]): RecordKey {
-  if (typeof id === 'string') return wholeKey(value, id);
+  if (typeof id === 'string') return singleKey(value, id);
   const parts: (string | null)[] = [];
   for (const path of id) {
     const field = fieldAt(value, path);
@@ -36,7 +36,8 @@ export function recordKey(value: JsonValue, id: string | string[]): RecordKey {
   return withinLimits(unfit ?? JSON.stringify(parts), id.join(', '));
 }
 
-function wholeKey(value: JsonValue, path: string): RecordKey {
+/** The key from one field. */
+function singleKey(value: JsonValue, path: string): RecordKey {
   const field = fieldAt(value, path);
   if (field === null) return rejected('id_null', `${path} is null`);
   if (field === '') return rejected('id_empty', `${path} is the empty text`);
@@ -44,6 +45,7 @@ function wholeKey(value: JsonValue, path: string): RecordKey {
   return 'reject' in part ? part : withinLimits(part.key, path);
 }
 
+/** The text of one field of a key. */
 function keyPart(field: Exclude<JsonValue, null> | undefined, path: string): RecordKey {
   if (field === undefined) return rejected('id_missing', `no field ${path}`);
   if (typeof field === 'string') return { key: field };

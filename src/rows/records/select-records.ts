@@ -65,15 +65,19 @@ function countFrom(value: JsonValue | undefined, steps: readonly PathStep[], at:
   return entries.reduce<number>((count, entry) => count + countFrom(entry, steps, at + 1, true), 0);
 }
 
+/** The search for the records of a page. */
 interface Search {
+  /** The body in UTF-8. */
   bytes: Buffer;
+  /** The steps of `path`. */
   steps: readonly PathStep[];
   path: string;
   keyField: string | null;
+  /** The records found so far. */
   records: SourceRecord[];
 }
 
-/** Adds the records below `from`, by the steps from `at` on; false if the path leads to none. */
+/** Adds the records below `from`, by the steps from `at` on, within an `entry` or null; false if the path leads to none. */
 function collect(search: Search, from: ValueInBody, at: number, entry: Entry | null): boolean {
   const { bytes, steps } = search;
   const next = steps.findIndex((step, index) => index >= at && isEach(step));

@@ -2,6 +2,7 @@
 //
 // Each page of a full scan stores fingerprints of its keys (`_sync_seen`). After the last page they are compared with the
 // keys of all live rows. A row that was not seen becomes a candidate (`_sync_suspects`); `verify-deletes.ts` decides it.
+// `DeleteCandidateRow` explains the reasons and states of candidates.
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { CompiledQuery } from 'kysely';
 import type { DeleteCandidateRow, TimestampText } from '../../database/own-tables.ts';
@@ -48,8 +49,8 @@ export function listingDelayMs({ deletes, profile }: ResourceContext): number {
 /**
  * After a complete full scan: notes the live rows that it has not seen as delete candidates, forgets the candidates that
  * it has seen, and forgets the scan, in one transaction. Deletes nothing. Does nothing if there is no such scan, so that
- * it may be called again after a kill. A scan under another credential may have seen less: then all candidates are held,
- * and that credential becomes the known one. Returns it, else null.
+ * it may be called again after a kill. A scan under another credential may have seen less: then all candidates are held for
+ * an operator, and that credential becomes the one of the last full scan. Returns it, else null.
  */
 export async function detectDeletes(context: RunContext): Promise<string | null> {
   const { warehouse, owned, profile, progress } = context;
@@ -105,7 +106,7 @@ async function findUnseen(
   context: ResourceContext,
   table: TableShape,
   scan: SeenScan,
-  isHeld: boolean,
+  isNewCredential: boolean,
 ): Promise<UnseenKeys> {
   const { warehouse, owned, profile } = context;
   const seen = new KeySet(scan.bytes / KEY_FINGERPRINT_BYTES);
@@ -117,8 +118,8 @@ async function findUnseen(
   const unseen: UnseenKeys = { missing: [], young: [] };
   for await (const { key, syncedAt } of unseenRows(context, table, (fingerprint) => hasKey(seen, fingerprint))) {
     if (syncedAt >= scan.walk_started_at) continue;
-    // Candidates that are held in any case need not be old.
-    (syncedAt < youngSince || isHeld ? unseen.missing : unseen.young).push(key);
+    // Under a new credential all of them are held for an operator, also young ones.
+    (syncedAt < youngSince || isNewCredential ? unseen.missing : unseen.young).push(key);
   }
   return unseen;
 }
@@ -174,6 +175,7 @@ async function unseenStatements(
 
 const KEYS_PER_QUERY = 500;
 
+/** Counts the keys that have a live row. */
 export async function countLive(
   { warehouse }: LoadContext,
   table: TableShape,
@@ -237,6 +239,7 @@ interface ScanCandidates {
   mayLagSince: TimestampText;
 }
 
+/** Reads the candidates that a listed record refutes, and those in an older state. */
 export async function readCandidates(
   context: ResourceContext,
   mode: ScanMode,
@@ -244,7 +247,8 @@ export async function readCandidates(
 ): Promise<ScanCandidates> {
   const { warehouse, owned } = context;
   const all = await readDeleteCandidates(warehouse.own, owned.resource, ['open', 'held', 'released']);
-  // A record that is live again needs no decision of an operator.
+  // A held or released delete stays for the operator. But if the record itself had said that it is deleted, and is listed as
+  // live now, nothing is left to decide.
   const known = all.filter(({ state, reason }) => state === 'open' || reason === 'stated' || reason === 'left_out');
   const mayLagSince = timestampText(timestampMs(scanStartedAt) - listingDelayMs(context));
   return { mode, scanStartedAt, mayLagSince, candidates: new Map(known.map((each) => [each.record_id, each])) };
@@ -294,14 +298,14 @@ export function candidateStatements(
   for (const { key } of facts.excludedRows)
     candidates.set(key, { record_id: key, reason: 'left_out', hash: null, sweeps: LEFT_OUT_SCANS, evidence_at });
   return [
-    ...forgetDeleteCandidates(own, resource, listed, 'waiting'),
+    ...forgetDeleteCandidates(own, resource, listed, 'not_settled'),
     ...noteOlderStates(own, resource, states, scanStartedAt),
     ...reportedDeletes(own, resource, facts, evidence_at),
   ];
 }
 
-/** The same for a response of a feed of changes, which knows nothing of complete scans. */
-export function fedStatements(
+/** The statements of `candidateStatements` for a response of a feed of changes, which knows nothing of complete scans. */
+export function feedCandidateStatements(
   { warehouse: { own }, owned: { resource } }: LoadContext,
   facts: PageFacts,
   requestedAt: number,
@@ -309,13 +313,13 @@ export function fedStatements(
   const evidenceAt = timestampText(requestedAt);
   const states = facts.older.map(({ key, value }) => ({ record_id: key, hash: canonicalHash(value), sweeps: 0 }));
   return [
-    ...forgetDeleteCandidates(own, resource, listedKeys(facts), 'fed'),
+    ...forgetDeleteCandidates(own, resource, listedKeys(facts), 'refuted_by_feed'),
     ...noteOlderStates(own, resource, states, evidenceAt),
     ...reportedDeletes(own, resource, facts, evidenceAt),
   ];
 }
 
-/** The keys whose records are listed as live, in their present state. */
+/** The keys whose records are listed as live, and not in an older state than their row. */
 function listedKeys({ keys, older, tombstoned }: PageFacts): string[] {
   const others = new Set([...older, ...tombstoned].map(({ key }) => key));
   return keys.filter((key) => !others.has(key));

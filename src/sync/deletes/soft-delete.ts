@@ -3,7 +3,7 @@
 // A 404 for a single record proves little: the path of the profile may be wrong, the credential may not be allowed to
 // read single records, or a replica lags behind. So the kind of evidence (`EVIDENCE`) says what is requested first: the
 // listing, because a listed record is not deleted, and another record that must exist under the same path. A row whose
-// delete is not proved stays live, as a delete candidate (`_sync_suspects`) for the next run or an operator.
+// delete is not verified stays live, as a delete candidate for the next run or an operator (`DeleteCandidateRow`).
 import type { CompiledQuery } from 'kysely';
 import type { CheckpointRow, DeleteCandidateRow, TimestampText } from '../../database/own-tables.ts';
 import { readCheckpoint } from '../../database/state/checkpoints.ts';
@@ -12,7 +12,7 @@ import { softDeleteStatements } from '../../database/state/stored-rows.ts';
 import {
   type CandidateFacts,
   forgetDeleteCandidates,
-  markConfirmed,
+  markSettled,
   noteMissingRecords,
 } from '../../database/state/suspects.ts';
 import { forgetSourceTexts } from '../../database/state/versions.ts';
@@ -77,7 +77,7 @@ interface RelistedRecord extends FoundRecord {
 /** What became of records, by key. A key that is in no list has no live row, or one that was written since. */
 export interface SoftDeleteOutcome {
   deleted: string[];
-  /** Their rows stay live as delete candidates, for an operator or for the end of the next run. */
+  /** Their rows stay live as delete candidates (`held` or `open`), for an operator or for the end of the next run. */
   held: string[];
   /** Their rows stay live: the listing shows the records. */
   listed: RelistedRecord[];
@@ -191,7 +191,7 @@ function toServiceTime(cell: Cell): string | null {
   return instant === null ? null : new Date(instant.epochMs).toISOString().replace('.000', '');
 }
 
-/** One attempt to delete rows, while no other code of this process writes to the resource. */
+/** An attempt to delete rows, while no other code of this process writes to the resource. */
 interface DeleteAttempt {
   context: ResourceContext;
   evidence: DeleteEvidence;
@@ -274,6 +274,7 @@ function undecidedStatements(
 ): CompiledQuery[] {
   const { warehouse, owned, clock } = context;
   const { reason } = evidence;
+  // The full scan itself decides about candidates that a scan has found.
   const isScanning = reason !== 'missing' && reason !== 'left_out' && checkpoint?.walk_mode === 'full';
   // A record that was seen live after it said that it is deleted was restored.
   const isRestored = reason === 'stated' || reason === 'left_out';
@@ -286,12 +287,12 @@ function undecidedStatements(
   const evidence_at = timestampText(Math.min(...kept.map(({ confirmedAt }) => confirmedAt), clock.now()));
   const candidate = { resource: owned.resource, reason, evidence_at, state: 'open', detail: null } as const;
   return [
-    ...forgetDeleteCandidates(warehouse.own, owned.resource, decided, 'waiting'),
+    ...forgetDeleteCandidates(warehouse.own, owned.resource, decided, 'not_settled'),
     ...noteMissingRecords(warehouse.own, candidate, kept.map(keyOf), 0),
   ];
 }
 
-/** The state in which rows that are not deleted now become candidates; a `held` one needs an operator. */
+/** The state in which rows that are not deleted now become candidates: a `held` one needs an operator. */
 type Hold = Pick<CandidateFacts, 'state' | 'detail'>;
 
 /** Returns why rows are not deleted now, or null. `since` is when the first of the records was requested. */
@@ -332,7 +333,7 @@ function deleteStatements(
     const { at = '', deletedAt = null } = alike[0] ?? {};
     statements.push(...softDeleteStatements(warehouse, { ...gone, keys: alike.map(keyOf), at, deletedAt }));
   }
-  if (evidence.kind === 'operator') statements.push(...markConfirmed(own, resource, keys, timestampText(clock.now())));
+  if (evidence.kind === 'operator') statements.push(...markSettled(own, resource, keys, timestampText(clock.now())));
   else statements.push(...forgetDeleteCandidates(own, resource, keys));
   return profile.mask === null ? statements : [...statements, forgetSourceTexts(own, resource)];
 }

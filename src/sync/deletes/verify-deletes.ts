@@ -11,7 +11,8 @@
 // | an event names it (`event`)             | deleted if 404 and not listed            | deleted after one complete scan |
 // | it is listed in an older state (`older`) | the fetched record is loaded            | two full scans decide           |
 //
-// A record that exists is loaded like any other. What else a 404 needs is in `soft-delete.ts`.
+// `DeleteCandidateRow` explains the reasons and the states. A record that exists is loaded like any other. What else a
+// 404 needs is in `soft-delete.ts`.
 import pMap, { pMapSkip } from 'p-map';
 import type { ResourceProfile } from '../../config/profile/profile.ts';
 import type { DeleteCandidateRow } from '../../database/own-tables.ts';
@@ -103,8 +104,8 @@ function isStatedByRecord({ reason }: DeleteCandidateRow): boolean {
   return reason === 'stated' || reason === 'left_out';
 }
 
-/** True if the service itself names the record as deleted: in the record, or in a feed of deletes. */
-function isNamedOpen(candidate: DeleteCandidateRow): boolean {
+/** True for an open candidate that the service itself names as deleted: in the record, or in a feed of deletes. */
+function isNamedByService(candidate: DeleteCandidateRow): boolean {
   return candidate.state === 'open' && (isStatedByRecord(candidate) || candidate.reason === 'told');
 }
 
@@ -114,13 +115,13 @@ async function withoutTooMany(
   candidates: readonly DeleteCandidateRow[],
 ): Promise<readonly DeleteCandidateRow[]> {
   const { warehouse, owned } = context;
-  const ids = candidates.filter(isNamedOpen).map(({ record_id }) => record_id);
+  const ids = candidates.filter(isNamedByService).map(({ record_id }) => record_id);
   const table = owned.shape?.tables[0];
   if (ids.length === 0 || table === undefined) return candidates;
   const tooMany = await tooManyDeletes(context, table, await countLive(context, table, ids));
   if (tooMany === null) return candidates;
   await owned.commit(holdDeletes(warehouse.own, owned.resource, ids, tooMany));
-  return candidates.filter((candidate) => !isNamedOpen(candidate));
+  return candidates.filter((candidate) => !isNamedByService(candidate));
 }
 
 const BY_OPERATOR: DeleteEvidence = { kind: 'operator', reason: 'missing' };
@@ -145,7 +146,7 @@ function decideWithoutFetch(candidate: DeleteCandidateRow, { item, page }: Resou
   return sweeps >= needed ? BY_SCANS : null;
 }
 
-/** A candidate whose record is gone, and the evidence. */
+/** A candidate whose record the service no longer has, and the evidence. */
 interface DecidedDelete {
   record: DeletedRecord;
   evidence: DeleteEvidence;

@@ -65,9 +65,13 @@ export async function readDeleteFeed(context: RunContext): Promise<void> {
   await owned.commit([saveFeed(warehouse.own, row)]);
 }
 
+/** The code of the warning, and of errors that concern only the feed. */
 const UNREAD = 'delete_feed_unread';
 
-/** The feed is append-only: what is added meanwhile comes after the newest entry that was read, and is read next time. */
+/**
+ * Reasons for an incomplete scan that do no harm here. The feed is append-only: what is added meanwhile comes after the
+ * newest entry that was read, and is read next time.
+ */
 const HARMLESS: ReadonlySet<IncompleteReason['code']> = new Set(['entered', 'unwatched', 'cached']);
 
 /** Throws `delete_feed_unread` for errors that concern only the feed. */
@@ -140,6 +144,7 @@ async function noteDeletes(context: RunContext, page: Page, named: readonly Name
     const isCreatedAgain = afterMs !== null && aheadMs !== null && afterMs < -SURELY_LATER_MS;
     return mayPrecedeRow || isCreatedAgain ? [] : [{ key, at: at === null ? null : timestampText(at.epochMs) }];
   });
+  // `told`: a feed names the delete.
   const candidate = { resource: owned.resource, reason: 'told', evidence_at: timestampText(page.requestedAt) } as const;
   if (gone.length > 0) await owned.commit(noteReportedDeletes(warehouse.own, candidate, gone));
 }

@@ -124,7 +124,7 @@ export function cursorAt(
 }
 
 /**
- * The cursor that the last page of a full scan names; null on any other page. With `walk`, the profile says where that
+ * The cursor that the last page of a full scan names; null on any other page. With `walk` (a scan), the profile says where that
  * page names it; otherwise a request before the scan fetches the first cursor (`fresh`), or the feed has no start.
  */
 export function cursorOfScan(context: ResourceContext, { end, answer }: Page): string | null {

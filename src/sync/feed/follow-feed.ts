@@ -20,11 +20,11 @@ import { emptyHint, listedRecords } from '../../pagination/requests/read-page.ts
 import { tombstoneOf } from '../../rows/columns/updated-time.ts';
 import { parseJson } from '../../rows/json/parse-json.ts';
 import { isObject } from '../../rows/records/as-record.ts';
-import { fedStatements } from '../deletes/detect-deletes.ts';
+import { feedCandidateStatements } from '../deletes/detect-deletes.ts';
 import { fullPlan } from '../filter/filter-evidence.ts';
 import type { ScanPlan } from '../plan.ts';
 import { countPage, countRecords, type RunContext, withPage } from '../run-progress.ts';
-import { scanUntilComplete, type FinishedScan } from '../scan/scan-until-complete.ts';
+import { type FinishedScan, scanUntilComplete } from '../scan/scan-until-complete.ts';
 import { loadRecord, refuseUnverifiedItem } from '../single-record.ts';
 import {
   changesIn,
@@ -181,7 +181,7 @@ async function loadChanges(
   const outcome = await loader.load({ records: full, requestedAt }, async (facts, counted) => {
     await progress.columns.addPage(context, facts, timestampText(requestedAt));
     return [
-      ...fedStatements(context, { ...facts, tombstoned: [...facts.tombstoned, ...gone] }, requestedAt),
+      ...feedCandidateStatements(context, { ...facts, tombstoned: [...facts.tombstoned, ...gone] }, requestedAt),
       saveFeed(warehouse.own, state),
       saveCounters(warehouse.own, run, withPage(progress.figures, counted, progress.meter)),
     ];
@@ -236,6 +236,7 @@ async function fetchAndLoad(context: RunContext, key: string): Promise<void> {
   }
   const named = await liveAmong(context, [{ key, at: reading.stated?.at ?? null }]);
   if (named.length === 0) return;
+  // The feed names the delete (`told`), or the record itself does.
   const reason = reading.stated === undefined ? 'told' : 'stated';
   const candidate = { resource: owned.resource, reason, evidence_at: timestampText(reading.requestedAt) } as const;
   await owned.commit(noteReportedDeletes(warehouse.own, candidate, named));

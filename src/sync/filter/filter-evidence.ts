@@ -44,6 +44,7 @@ export function newEvidence({ cursor, cursor_key }: CheckpointRow, profile: Reso
   return { ...none, cursorKey: cursor_key, cursorAt };
 }
 
+/** Adds what a page shows to the evidence, in place. */
 export function addPage(evidence: FilterEvidence, { keys, filteredOut, updated }: PageFacts): void {
   evidence.pages += 1;
   const { cursorKey, latest } = evidence;
@@ -83,7 +84,7 @@ export async function planVerified(
       message: `${untimed === 1 ? '1 record has' : `${untimed} records have`} no time of change, so ${filter} never lists them: ${consequence(profile)}`,
       hint: `name another field as \`updated\` of ${resource} in the profile, or set \`incremental: null\``,
     });
-    if (!isAccepted(profile)) return { plan: fullPlan(input), warnings };
+    if (!acceptsUnverifiedFilter(profile)) return { plan: fullPlan(input), warnings };
   }
   const { cursor } = stored;
   if (plan.resumed || stored.cursor_key !== null || cursor === null) return { plan, warnings };
@@ -101,7 +102,7 @@ export async function planVerified(
       hint: `name the field that holds the time of change as \`updated\` of ${resource}, or set \`incremental: null\``,
     });
   }
-  return { plan: isAccepted(profile) ? plan : fullPlan(input), warnings };
+  return { plan: acceptsUnverifiedFilter(profile) ? plan : fullPlan(input), warnings };
 }
 
 /** A full scan from the beginning, in place of an incremental one whose filter is not trusted. */
@@ -153,19 +154,20 @@ export async function countUntimedRows({ warehouse, owned, profile }: LoadContex
   return table === undefined ? 0 : warehouse.rows.countUntimed(table, updatedColumns(table.columns, profile));
 }
 
-/** The cursor from which such a row is listed: its own, or the known one if that is earlier. */
+/** The cursor from which this row must be listed: its own time, or the known cursor if that is earlier. */
 export function cursorFor({ at }: ProbeRecord, cursor: string, profile: ResourceProfile): string {
   const zone = updatedZone(profile);
   return at < toEpochMs(cursor, zone) ? formatTime(at, { format: 'as_sent' }, cursor, zone) : cursor;
 }
 
-export function isAccepted({ accept }: ResourceProfile): boolean {
+/** True if the profile accepts that the filter is not verified. */
+export function acceptsUnverifiedFilter({ accept }: ResourceProfile): boolean {
   return accept.includes('filter');
 }
 
 /** What a run does about a filter that is not verified, as the end of a sentence. */
 export function consequence(profile: ResourceProfile): string {
-  return isAccepted(profile)
+  return acceptsUnverifiedFilter(profile)
     ? 'nothing else was scanned, because the profile accepts it'
     : 'everything was scanned instead';
 }

@@ -10,7 +10,7 @@
 import { z } from 'zod';
 import { type FilterQuestion, isNewestFirst, MAX_EARLIER_MS, unlistedKeys } from '../../checks/filter.ts';
 import { filterQuery, filterText } from '../../checks/listing-scan.ts';
-import { toEpochMs, sinceValue } from '../../checks/since.ts';
+import { sinceValue, toEpochMs } from '../../checks/since.ts';
 import { type IncrementalProfile, withStoredNames } from '../../config/profile/incremental.ts';
 import type { ResourceProfile } from '../../config/profile/profile.ts';
 import type { CheckpointRow } from '../../database/own-tables.ts';
@@ -24,17 +24,17 @@ import type { ScanPlan } from '../plan.ts';
 import type { Warning } from '../report.ts';
 import { isOfRequest } from '../resource-context.ts';
 import type { RunContext } from '../run-progress.ts';
-import { scanUntilComplete, type FinishedScan } from '../scan/scan-until-complete.ts';
+import { type FinishedScan, scanUntilComplete } from '../scan/scan-until-complete.ts';
 import {
+  acceptsUnverifiedFilter,
+  catchUpWarning,
   consequence,
   cursorFor,
   fullPlan,
-  isAccepted,
   latestRecords,
   liveRecords,
   orderWarning,
   type ProbeRecord,
-  catchUpWarning,
 } from './filter-evidence.ts';
 
 /**
@@ -56,7 +56,7 @@ export function failedQuestion(
 /** Fields that earlier versions had, without a value, so that the questions that they stored have the same hash. */
 const FORMER_FIELDS = { window: null, start: null, until_param: null, most: null, headers: {}, body: {} };
 
-/** The look-back is not part of a question. */
+/** Identifies a filter. A change of its look-back makes no other filter of it. */
 function hashFilter(incremental: IncrementalProfile): string {
   return canonicalHash({ ...withStoredNames(incremental), ...FORMER_FIELDS, overlap: 0 });
 }
@@ -81,7 +81,7 @@ async function save({ warehouse, owned }: RunContext, checkpoint: CheckpointRow)
 export async function scanIfFilterFailed(context: RunContext, plan: ScanPlan): Promise<FinishedScan | null> {
   const { profile } = context;
   const { incremental } = profile;
-  if (plan.mode === 'full' || incremental === null || isAccepted(profile)) return null;
+  if (plan.mode === 'full' || incremental === null || acceptsUnverifiedFilter(profile)) return null;
   const stored = failedQuestion(plan.checkpoint, incremental);
   if (stored === null) return null;
   const question = await repeatQuestion(context, stored);
@@ -156,7 +156,7 @@ export async function verifyFilter(
   }
   const warning =
     question === null ? orderWarning(context, disorder ?? '') : unlistedWarning(context, incremental, question);
-  if (!isAccepted(profile)) return scanFully(context, plan, warning, question);
+  if (!acceptsUnverifiedFilter(profile)) return scanFully(context, plan, warning, question);
   progress.warnings.push(warning);
   return null;
 }
@@ -174,13 +174,13 @@ async function scanFully(
   const stored = key === undefined ? plan.checkpoint : { ...plan.checkpoint, cursor_key: key };
   const full = fullPlan({ resource, profile, credential, now: clock.now(), stored });
   watcher.started(resource, full);
-  const instead = await scanUntilComplete(context, full, false);
+  const scan = await scanUntilComplete(context, full, false);
   // Not listed by a full scan either: the record is deleted, and nothing is wrong with the filter.
-  const isDeleted = key !== undefined && instead.isComplete && !instead.evidence.listsCursorKey;
+  const isDeleted = key !== undefined && scan.isComplete && !scan.evidence.listsCursorKey;
   if (!isDeleted) progress.warnings.push(warning);
   const remaining = isDeleted ? others : (question?.keys ?? []);
   if (question !== null) await storeQuestion(context, remaining.length === 0 ? null : { ...question, keys: remaining });
-  return instead;
+  return scan;
 }
 
 /** Returns the question that the scan has not answered; null if the filter is verified by it. */
@@ -211,7 +211,10 @@ async function unansweredQuestion(
   return hasChanged && (await listsAll(context, question)) ? null : question;
 }
 
-/** Records that are fetched individually before the filter counts as wrong: those that changed together are often deleted together. */
+/**
+ * Records that are fetched individually before the filter counts as wrong: those that changed together are often
+ * deleted together.
+ */
 const MAX_FETCHED = 3;
 
 /**
@@ -258,7 +261,7 @@ export async function testFilter(context: RunContext, scan: FinishedScan): Promi
   const { profile, progress, warehouse, owned } = context;
   const { incremental } = profile;
   const { cursor, checked_at: checkedAt } = scan.checkpoint;
-  if (!scan.isComplete || cursor === null || incremental === null || isAccepted(profile)) return;
+  if (!scan.isComplete || cursor === null || incremental === null || acceptsUnverifiedFilter(profile)) return;
   // A listing that is newest first is verified by its order.
   if (incremental.mode !== 'filter' || profile.partitions !== null) return;
   const stored = await readCheckpoint(warehouse.own, owned.resource);
@@ -295,6 +298,7 @@ function questionFor(
   return since === null ? null : { since, keys: records.map(({ key }) => key) };
 }
 
+/** True if the filter lists all records of the question. */
 async function listsAll(context: RunContext, question: FilterQuestion): Promise<boolean> {
   return (await findUnlisted(context, question))?.length === 0;
 }
@@ -312,6 +316,7 @@ async function fetchRecord(context: RunContext, key: string): Promise<ItemReadin
   return context.profile.item === null ? null : unlessRefused(readItem(context, key, 'incremental'));
 }
 
+/** Null if the service refuses the request. Throws if the run itself cannot continue. */
 async function unlessRefused<T>(request: Promise<T>): Promise<T | null> {
   try {
     return await request;

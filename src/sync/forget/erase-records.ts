@@ -62,6 +62,7 @@ async function eraseStep(context: ResourceContext, requests: readonly ForgetRequ
   owned.openRejects = await countOpenRejects(own, resource);
 }
 
+/** Reads all stored bodies and source texts of records. */
 async function readBodies({ warehouse, owned }: ResourceContext, ids: readonly string[]): Promise<string[]> {
   const versions = warehouse.own.selectFrom('_sync_versions').select(['body', 'source_text']);
   const rows = await versions.where('resource', '=', owned.resource).where('id', 'in', ids).execute();
@@ -122,6 +123,7 @@ const QUOTING_TABLES = ['_sync_runs', '_sync_notices', '_sync_verifications', '_
 /** Columns of keys, or that other tables refer to. */
 const KEY_COLUMNS: ReadonlySet<string> = new Set(['run_id', 'resource', 'id', 'name', 'version', 'kind']);
 
+/** Returns the statements that erase quotes of records from the texts of a table. */
 async function eraseQuotes(
   { own, rows: { named } }: Warehouse,
   table: string,

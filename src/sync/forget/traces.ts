@@ -33,6 +33,7 @@ export interface TracedResource {
 
 /** A table with a column of record ids. */
 interface TraceTable {
+  /** The count to which its rows belong. */
   what: keyof TraceCounts;
   table: string;
   column: string;
@@ -119,6 +120,10 @@ export const ERASED = '***';
 const MIN_ID_CHARS = 4;
 /** A shorter value of a record occurs by chance. */
 const MIN_VALUE_CHARS = 8;
+/**
+ * Each value is searched in each stored message, so their number is limited. If the records of one step have more, quotes of
+ * the values beyond stay in the messages; rows, versions and rejects are erased in any case.
+ */
 const MAX_VALUES = 5_000;
 /** A longer value is never quoted whole. */
 const MAX_QUOTED_CHARS = 80;
@@ -159,10 +164,11 @@ export function createTextEraser(ids: readonly string[], values: ReadonlySet<str
   };
 }
 
+/** True if a found text is erased, by what comes before and after it. */
 type IsErased = (before: string, after: string) => boolean;
 
 const isWholeWord: IsErased = (before, after) => !/[\p{L}\p{N}_]$/u.test(before) && !/^[\p{L}\p{N}_]/u.test(after);
-/** In quotes, or a part of a URL. */
+/** True for a text in quotes, or a part of a URL. */
 const isQuoted: IsErased = (before, after) => /["'/=]$/.test(before) && /^(["'?&\\]|$)/.test(after);
 
 function eraseForm(text: string, form: string, isErased: IsErased): string {

@@ -320,7 +320,7 @@ function decidedCandidates(
   if (candidateKeys.size === 0) return [];
   const among = (keys: readonly string[]): string[] => keys.filter((key) => candidateKeys.has(key));
   return [
-    ...forgetDeleteCandidates(own, resource, among(listed), 'waiting'),
+    ...forgetDeleteCandidates(own, resource, among(listed), 'not_settled'),
     ...forgetDeleteCandidates(own, resource, among(gone)),
   ];
 }

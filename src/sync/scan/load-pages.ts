@@ -42,7 +42,7 @@ export interface ScanAttempt {
   isCatchUp?: boolean;
 }
 
-/** The end of a scan, and what it proves. */
+/** The end of a scan, and what follows from it. */
 interface EndedScan {
   end: ScanEnd;
   verdict: ScanVerdict;
@@ -116,19 +116,19 @@ export async function loadPages(context: RunContext, attempt: ScanAttempt): Prom
   return { checkpoint, ifComplete, ...ended };
 }
 
-/** A page that names where the changes continue is thereby the last one. */
+/** Concludes from the last page. A page that names where the feed of changes continues is thereby the last one. */
 export function concludeScan(
   context: RunContext,
   page: Page,
   end: ScanEnd,
   { former, isCatchUp = false }: { former: ScanEnd | null; isCatchUp?: boolean },
 ): EndedScan {
-  const isNamed = cursorOfScan(context, page) !== null;
-  const shown = isNamed
+  const namesFeedCursor = cursorOfScan(context, page) !== null;
+  const judged = namesFeedCursor
     ? { ...end, incompleteReasons: end.incompleteReasons.filter(({ code }) => code !== 'unproved') }
     : end;
-  const verdict = judgeScan(shown, context.profile, former);
-  return { end: shown, verdict: isCatchUp ? { ...verdict, isComplete: false } : verdict };
+  const verdict = judgeScan(judged, context.profile, former);
+  return { end: judged, verdict: isCatchUp ? { ...verdict, isComplete: false } : verdict };
 }
 
 function checkpointAfterPage(
@@ -206,31 +206,33 @@ export function judgeScan(
   const isSame = former !== null && former.keysHash === end.keysHash;
   const codes = new Set(end.incompleteReasons.map(({ code }) => code));
   // A feed lists what was created while the scan ran.
-  const isGrowthFed = feed !== null && end.shortfall?.isGrowth === true;
+  const isListedByFeed = feed !== null && end.shortfall?.isGrowth === true;
   // If a repeated scan sees the same, no change has moved the records: their order differs from page to page.
   const isMovement = codes.has('entered') && !codes.has('slipped') && !isSame;
   const isListedLater = isMovement && (incremental !== null || feed !== null);
-  const open = end.incompleteReasons.filter(({ code }) => {
+  const remaining = end.incompleteReasons.filter(({ code }) => {
     if (code === 'unwatched') return !isSame;
-    if (code === 'fewer') return !isGrowthFed;
+    if (code === 'fewer') return !isListedByFeed;
     return code !== 'entered' || !isListedLater;
   });
   const isAccepted = accept.includes('end');
-  const isCached = open.some(({ code }) => code === 'cached') && !accept.includes('cache');
+  const isCached = remaining.some(({ code }) => code === 'cached') && !accept.includes('cache');
+  // False if the service refused one of several listings.
   const isRead = !codes.has('unread');
-  const shown = open.filter(({ code }) => code !== 'cached' && code !== 'unread');
-  const isShort = shown.some(({ code }) => code === 'fewer');
-  const hasMoved = shown.some(({ code }) => BY_MOVEMENT.has(code));
+  // Reasons in the listing itself: pages of a cache are accepted by another setting, and a refused listing never is.
+  const ofListing = remaining.filter(({ code }) => code !== 'cached' && code !== 'unread');
+  const isShort = ofListing.some(({ code }) => code === 'fewer');
+  const hasMoved = ofListing.some(({ code }) => BY_MOVEMENT.has(code));
   return {
-    isComplete: !isCached && isRead && (shown.length === 0 || (isAccepted && !isShort)),
+    isComplete: !isCached && isRead && (ofListing.length === 0 || (isAccepted && !isShort)),
     // Rows of a listing that was refused count as listed, so that the others show their deletes.
     allowsDeletes:
       !isCached &&
       end.incompleteReasons.every(({ code }) => !FORBIDS_DELETES.has(code)) &&
-      shown.every(() => isAccepted),
+      (isAccepted || ofListing.length === 0),
     // A missing total says by itself that records are missing, whatever moved.
-    incompleteReasons: isShort ? open.filter(({ code }) => !BY_MOVEMENT.has(code)) : open,
-    needsCatchUp: isListedLater || isGrowthFed,
+    incompleteReasons: isShort ? remaining.filter(({ code }) => !BY_MOVEMENT.has(code)) : remaining,
+    needsCatchUp: isListedLater || isListedByFeed,
     isCached,
     mayRepeat: isCached || (hasMoved && !isAccepted) || (isShort && !isSame),
   };

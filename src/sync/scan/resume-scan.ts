@@ -45,6 +45,7 @@ export async function resumeScan(
   const { listing } = from;
   const pages = await readPages(context, planned, listing?.partition);
   if (listing === undefined && pages.length < planned.walk_pages) return restart();
+  // Of several listings, only the one in progress begins again if none of its pages are stored.
   const leastTotal = listing === undefined ? planned.walk_total : listing.leastTotal;
   if (listing === undefined || pages.length > 0 || from.url === '') {
     return { start: planned, from, before: { pages, hasAllPages: true, leastTotal } };
@@ -70,6 +71,7 @@ async function readPages(
   return pages;
 }
 
+/** A page about to be committed. */
 interface CommittedPage {
   page: Page;
   facts: PageFacts;
@@ -128,7 +130,7 @@ const MAX_WRITE_DELAY_MS = 120_000;
  * The listings of a partitioned resource as they are now: the profile's values, or those of the live rows of the parent;
  * in an incremental scan perhaps only of those that changed since the last one, and that of the record which proves the
  * filter. Throws `SyncError` (`parent_not_synced`) if no full scan of the parent has come to its end; warns if that end
- * was not proved.
+ * was not verified.
  */
 export async function partitionsOf(
   context: RunContext,
@@ -170,6 +172,7 @@ async function keysOfListing({ warehouse, owned, profile, signal }: RunContext, 
   return keyFingerprints(found);
 }
 
+/** Throws if no full scan of the parent has come to its end; warns if that end was not verified. */
 async function verifyParents({ warehouse, progress }: RunContext, parent: string): Promise<void> {
   const checkpoint = await readCheckpoint(warehouse.own, parent);
   if (checkpoint === null || (checkpoint.last_full_at ?? checkpoint.unproved_full_at) === null) throw notSynced(parent);
@@ -183,6 +186,7 @@ async function verifyParents({ warehouse, progress }: RunContext, parent: string
   }
 }
 
+/** A row of the parent: the value that names its listing, and when the row was written. */
 interface Parent {
   value: string;
   syncedAt: string;
@@ -193,6 +197,7 @@ function valuesOf(parents: readonly Parent[]): string[] {
   return [...values].toSorted((a, b) => (a < b ? -1 : 1));
 }
 
+/** Reads the live rows of the parent. */
 async function liveParents(
   { warehouse, signal }: ResourceContext,
   profile: Extract<PartitionProfile, { parent: string }>,
@@ -215,7 +220,7 @@ async function liveParents(
   return parents;
 }
 
-/** Null for the key of the rows: the id has no column. */
+/** The column of the field that names the listing; null if it is the id, which has no column. */
 function columnOf(table: TableShape, field: string | null) {
   return table.columns.find(({ path }) => field !== null && pathText(path) === fieldPathText(field)) ?? null;
 }

@@ -20,9 +20,9 @@ import { storedZone, updatedColumns, updatedTime, updatedZone } from '../../rows
 import { KEY_FINGERPRINT_BYTES, keyFingerprints } from '../../rows/records/record-key.ts';
 import { unseenRows } from '../deletes/detect-deletes.ts';
 import {
+  acceptsUnverifiedFilter,
   catchUpWarning,
   type FilterEvidence,
-  isAccepted,
   newEvidence,
   orderWarning,
 } from '../filter/filter-evidence.ts';
@@ -251,19 +251,25 @@ async function forgetCursor(
   if (incremental === null) return checkpoint;
   progress.warnings.push(orderWarning(context, disorder));
   if (needsCatchUp) progress.warnings.push(catchUpWarning(context, incremental));
-  if (isAccepted(profile)) return checkpoint;
+  if (acceptsUnverifiedFilter(profile)) return checkpoint;
   const without = { ...checkpoint, cursor: null, cursor_key: null, cursor_seen_at: null };
   await owned.commit([saveCheckpoint(warehouse.own, without)]);
   return without;
 }
 
-/** How long to wait before a listing is scanned again; null if a cache would return the same pages. */
+/**
+ * How long to wait before a listing is scanned again: until no cache returns the same pages. If that is unknown or too
+ * long, a second, by which the age of a response may be off, or null if pages came out of a cache.
+ */
 export function waitFor(cacheWaitMs: number | null, isCached: boolean): number | null {
   if (cacheWaitMs !== null && cacheWaitMs <= MAX_CACHE_WAIT_MS) return cacheWaitMs;
   return isCached ? null : AGE_STEP_MS;
 }
 
-/** If only incomplete scans have run and rows exist, some of their records may be deleted by now: this scan detects that. */
+/**
+ * If only incomplete scans have run and rows exist, some of their records may be deleted by now: this scan detects
+ * that.
+ */
 async function detectDeletesAfterIncompleteScan({ warehouse }: RunContext, plan: ScanPlan): Promise<ScanPlan> {
   const { checkpoint, mode, resumed } = plan;
   if (mode !== 'full' || resumed || checkpoint.full_credential !== null) return plan;
@@ -280,6 +286,7 @@ function enableDeleteDetection(checkpoint: CheckpointRow): CheckpointRow {
   return { ...checkpoint, full_credential: checkpoint.full_credential ?? checkpoint.walk_credential };
 }
 
+/** Scans once; if the service no longer knows the position of a resumed scan, from the beginning. */
 async function scanOnce(context: RunContext, attempt: ScanAttempt): Promise<LoadedScan> {
   const { warehouse, owned, clock } = context;
   try {

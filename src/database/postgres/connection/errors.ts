@@ -10,10 +10,10 @@ type Remedy = 'replay' | 'server' | 'none';
 interface ErrorRow {
   /** Prefixes of the SQLSTATE, or of Node's own code. */
   prefixes: readonly string[];
-  /** Must match the message as well, if the code is ambiguous. */
-  messagePattern?: RegExp;
+  /** The message must match too, because the code alone is ambiguous. */
+  andMessage?: RegExp;
   /** Matches the message of errors of `pg` itself, which have no code. */
-  message?: RegExp;
+  codelessMessage?: RegExp;
   code: string;
   hint: string;
   remedy?: Exclude<Remedy, 'none'>;
@@ -26,7 +26,7 @@ const ERRORS: readonly ErrorRow[] = [
   {
     // PgBouncer's message.
     prefixes: ['08P01'],
-    messagePattern: /statement pooling mode/,
+    andMessage: /statement pooling mode/,
     code: 'warehouse_unusable',
     hint: 'the pooler lends its connections for one statement each, and a page is one transaction: set pool_mode = transaction for this database, or give the address of the server itself',
     config: true,
@@ -50,7 +50,7 @@ const ERRORS: readonly ErrorRow[] = [
   },
   {
     prefixes: ['25006', '25P03', '57P01', '57P02', '57P03', '08', '58'],
-    message:
+    codelessMessage:
       /connection terminated|connection ended|not queryable|timeout exceeded when trying to connect|query read timeout|server closed/i,
     code: 'warehouse_unreachable',
     hint: 'the server is restarting, read-only or gone: see its log; then run the same command again: it resumes where it stopped',
@@ -80,7 +80,7 @@ const ERRORS: readonly ErrorRow[] = [
   },
   {
     prefixes: ['CERT_', 'SELF_SIGNED', 'DEPTH_ZERO', 'UNABLE_TO', 'HOSTNAME_MISMATCH', 'ERR_TLS', 'ERR_SSL', 'EPROTO'],
-    message: /does not support SSL|establishing an SSL connection/,
+    codelessMessage: /does not support SSL|establishing an SSL connection/,
     code: 'warehouse_unusable',
     hint: 'see `sslmode` in `warehouse`: name the authority of the certificate in sslrootcert or NODE_EXTRA_CA_CERTS, or say sslmode=no-verify or disable where the way to the server is safe',
     config: true,
@@ -88,7 +88,7 @@ const ERRORS: readonly ErrorRow[] = [
   {
     prefixes: ['28', '3D000'],
     // For example if the server requests a password and there is none.
-    message: /^SASL/,
+    codelessMessage: /^SASL/,
     code: 'warehouse_refused',
     hint: 'check user, password and database name in `warehouse`, and pg_hba.conf on the server',
     config: true,
@@ -117,10 +117,10 @@ export function remedyOf(error: unknown): Remedy {
 
 function findErrorRow(error: unknown): ErrorRow | undefined {
   const code = errorCode(error);
-  if (code === '') return ERRORS.find(({ message }) => message?.test(messageOf(error)));
+  if (code === '') return ERRORS.find(({ codelessMessage }) => codelessMessage?.test(messageOf(error)));
   return ERRORS.find(
-    ({ prefixes, messagePattern }) =>
+    ({ prefixes, andMessage }) =>
       prefixes.some((prefix) => code.startsWith(prefix)) &&
-      (messagePattern === undefined || messagePattern.test(messageOf(error))),
+      (andMessage === undefined || andMessage.test(messageOf(error))),
   );
 }

@@ -7,12 +7,12 @@ import { ConfigError, messageOf } from '../../../model/errors.ts';
 import type { ExecuteSql } from '../../database.ts';
 import { INBOX_MIGRATIONS, isUpToDate, migrate, type Migrations, WAREHOUSE_MIGRATIONS } from '../../migrate.ts';
 import type { PostgresAddress } from '../address.ts';
-import { findDependents, inUse, refuseOthersViews } from '../widening/dependents.ts';
+import { findDependents, inUseError, refuseOthersViews } from '../widening/dependents.ts';
 import { ownDialect, sessionDialect } from './own-dialect.ts';
 import { borrowDatabase } from './pools.ts';
-import { hideOwnTables, refuseStrangers, refuseWithoutCreate } from './schema-rights.ts';
+import { hideInternalTables, refuseStrangers, refuseWithoutCreate } from './schema-rights.ts';
 import { onlyRow } from './session.ts';
-import { COMMIT_MARKS, COMMON_SCHEMA, type Database, execute, FORGET_OLD_MARKS, transact } from './transact.ts';
+import { COMMIT_MARKS, COMMON_SCHEMA, type PostgresSchema, execute, FORGET_OLD_MARKS, transact } from './transact.ts';
 
 /** Enough for a server that is just starting; a server that is not there at all is an error of the settings. */
 export const OPEN_TIMEOUT_MS = 5_000;
@@ -22,7 +22,7 @@ const MIGRATION_TIMEOUT_MS = 600_000;
 
 /** One source's schema: reachable, verified and migrated. */
 export interface OpenDatabase<Tables> {
-  database: Database;
+  database: PostgresSchema;
   /** Single statements on internal tables in the schema. */
   own: Kysely<Tables>;
   close: () => Promise<void>;
@@ -68,7 +68,7 @@ const FACTS = `SELECT current_setting('server_version_num')::int AS version, cur
   current_setting('DateStyle') AS datestyle, current_setting('standard_conforming_strings') AS strings`;
 
 /** Throws `ConfigError` if the server's version or settings cannot be used. */
-export async function checkServer(database: Database): Promise<void> {
+export async function checkServer(database: PostgresSchema): Promise<void> {
   const { shown } = database;
   const facts = onlyRow(await execute(database, { retryForMs: OPEN_TIMEOUT_MS })<ServerFacts>(FACTS));
   if (facts.version < MIN_SERVER_VERSION) {
@@ -88,7 +88,7 @@ export async function checkServer(database: Database): Promise<void> {
 }
 
 /** Every transaction writes a commit mark, whatever its schema. */
-async function prepareCommitMarks(database: Database): Promise<void> {
+async function prepareCommitMarks(database: PostgresSchema): Promise<void> {
   await migrateSchema({ ...database, schema: COMMON_SCHEMA }, COMMIT_MARKS);
   await execute(database, { retryForMs: OPEN_TIMEOUT_MS })(FORGET_OLD_MARKS);
 }
@@ -97,7 +97,7 @@ async function prepareCommitMarks(database: Database): Promise<void> {
 const WAIT_FOR_PAGES = `DO $$ BEGIN IF to_regclass('_sync_leases') IS NOT NULL THEN
   LOCK TABLE "_sync_leases" IN SHARE ROW EXCLUSIVE MODE; END IF; END $$`;
 
-async function migrateSchema(database: Database, tables: TableSet): Promise<void> {
+async function migrateSchema(database: PostgresSchema, tables: TableSet): Promise<void> {
   const { schema, shown } = database;
   const run = execute(database, { retryForMs: OPEN_TIMEOUT_MS });
   await refuseStrangers(run, database);
@@ -119,7 +119,7 @@ async function migrateSchema(database: Database, tables: TableSet): Promise<void
       }
       const own = new Kysely({ dialect: sessionDialect(session) });
       await migrate(own, { ...tables, dialect: MIGRATION_DIALECT, shown });
-      await hideOwnTables(session, schema);
+      await hideInternalTables(session, schema);
     },
     { retryForMs: OPEN_TIMEOUT_MS, mayRepeat: true, statementMs: MIGRATION_TIMEOUT_MS, lockMs: MIGRATION_TIMEOUT_MS },
   );
@@ -130,7 +130,7 @@ const HAS_TABLE = `SELECT bool_or(CASE WHEN has_schema_privilege(oid, 'USAGE') T
   FROM pg_namespace WHERE nspname = $2`;
 
 /** Names of the migrations that were applied; null if the role sees no such tables. */
-export async function stepsDone(database: Database, { table: name }: TableSet): Promise<Set<string> | null> {
+export async function stepsDone(database: PostgresSchema, { table: name }: TableSet): Promise<Set<string> | null> {
   const run = execute(database, { retryForMs: OPEN_TIMEOUT_MS });
   const table = `${quoted(database.schema)}.${quoted(name)}`;
   const found = await run<{ there: boolean }>(HAS_TABLE, [table, database.schema]);
@@ -161,7 +161,7 @@ const MIGRATION_DIALECT: MigrationDialect = {
 
 /**
  * Gives all times of internal tables in the schema the zone UTC. In a session in UTC no row is rewritten. Views on these
- * tables are created again with the new types, within the caller's transaction. Throws `InUse` if that fails.
+ * tables are created again with the new types, within the caller's transaction. Throws `TableInUseError` if that fails.
  */
 export async function zoneTimes(db: Kysely<unknown>): Promise<void> {
   const { rows } = await sql<{ table: string; name: string }>`SELECT relname AS "table", attname AS "name" FROM pg_class
@@ -192,13 +192,16 @@ export async function zoneTimes(db: Kysely<unknown>): Promise<void> {
     try {
       for (const statement of dependent.statements) await run(statement);
     } catch (error) {
-      throw inUse([dependent], new Error(messageOf(error), { cause: error }));
+      throw inUseError([dependent], new Error(messageOf(error), { cause: error }));
     }
   }
 }
 
 const VACUUM_TIMEOUT_MS = 6 * 3_600_000;
-/** Tables up to this size are rewritten, which blocks their readers for a second; of larger ones only dead rows are removed. */
+/**
+ * Tables up to this size are rewritten, which blocks their readers for a second; of larger ones only dead rows are
+ * removed.
+ */
 const MAX_REWRITTEN_BYTES = 64 * 1_048_576;
 const MAX_ATTEMPTS = 5;
 const PAUSE_MS = 300;
@@ -209,13 +212,13 @@ const READERS_TIMEOUT_MS = 10_000;
  * Removes dead rows, TOAST and statistics. Small tables are rewritten, so that no page keeps deleted data. Returns false
  * while another transaction still sees deleted rows.
  */
-export async function cleanTables(database: Database, tables: readonly string[]): Promise<boolean> {
+export async function cleanTables(database: PostgresSchema, tables: readonly string[]): Promise<boolean> {
   const isUnseen = await waitForOlderTransactions(database);
   for (const table of tables) await cleanTable(database, `${quoted(database.schema)}.${quoted(table)}`);
   return isUnseen;
 }
 
-async function cleanTable(database: Database, table: string): Promise<void> {
+async function cleanTable(database: PostgresSchema, table: string): Promise<void> {
   const run = execute(database, { statementMs: VACUUM_TIMEOUT_MS });
   const readState = async (): Promise<{ bytes: number; file: number | null }> =>
     onlyRow(
@@ -241,7 +244,7 @@ const OLDER_TRANSACTIONS = `SELECT count(*)::int + (pg_snapshot_xmin(pg_current_
   AND "backend_xmin" IS NOT NULL AND age("backend_xmin") > age(($1::text::bigint % 4294967296)::text::xid)`;
 
 /** Returns false if some of them are still running after the timeout. */
-async function waitForOlderTransactions(database: Database): Promise<boolean> {
+async function waitForOlderTransactions(database: PostgresSchema): Promise<boolean> {
   const { clock } = database;
   const run = execute(database);
   const { next } = onlyRow(

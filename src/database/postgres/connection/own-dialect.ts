@@ -1,15 +1,15 @@
-// Kysely's statements on Postgres: each one by itself, or within a transaction of ours.
+// Runs the statements of `own`, Kysely's handle on internal tables: each one by itself, or within a transaction of ours.
 import { type Dialect, PostgresAdapter, PostgresQueryCompiler } from 'kysely';
 import type { SqlResult } from '../../database.ts';
 import { statementDialect } from '../../statement-dialect.ts';
 import type { Session } from './session.ts';
-import { type Database, execute, executeInUtc } from './transact.ts';
+import { type PostgresSchema, execute, executeInUtc } from './transact.ts';
 
 /**
  * For single statements, which wait for the server. A statement with a time runs in a transaction, because only there the
  * time zone is certain to be UTC.
  */
-export function ownDialect(database: Database): Dialect {
+export function ownDialect(database: PostgresSchema): Dialect {
   const run = execute(database);
   const runInUtc = executeInUtc(database);
   return postgresDialect((text, values) => (values.some(isTime) ? runInUtc : run)(text, values));

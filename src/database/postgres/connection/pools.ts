@@ -2,34 +2,36 @@
 import { Socket } from 'node:net';
 import { Pool, type PoolConfig } from 'pg';
 import type { Clock } from '../../../model/clock.ts';
-import { connectionName, type PostgresAddress, shownAddress } from '../address.ts';
+import { connectionId, type PostgresAddress, shownAddress } from '../address.ts';
 import { VALUE_PARSERS } from './column-types.ts';
-import type { Database } from './transact.ts';
+import type { PostgresSchema } from './transact.ts';
 
 /** Connections of one thread to one database; hundreds of sources share them. */
 const MAX_CONNECTIONS = 8;
 const CONNECT_TIMEOUT_MS = 10_000;
 const IDLE_TIMEOUT_MS = 30_000;
 
-interface SharedPool extends Pick<Database, 'pool' | 'lastMarks'> {
+/** A pool, and how many opened schemas use it. */
+interface SharedPool extends Pick<PostgresSchema, 'pool' | 'lastMarks'> {
   users: number;
 }
 
+/** By `connectionId`. */
 const pools = new Map<string, SharedPool>();
 
-/** A database whose pool exists while it has users. */
+/** A schema whose pool exists while it has users. */
 interface BorrowedDatabase {
-  readonly database: Database;
+  readonly database: PostgresSchema;
   /** The last release ends the pool. */
   release: () => Promise<void>;
 }
 
-/** Returns the database at an address, with one pool per connection string. Opens no connection. */
+/** Returns the schema at an address, with one pool per connection string. Opens no connection. */
 export function borrowDatabase(address: PostgresAddress, clock: Clock): BorrowedDatabase {
   const { connection, schema } = address;
-  const name = connectionName(connection);
-  const shared = pools.get(name) ?? createPool(connection);
-  pools.set(name, shared);
+  const id = connectionId(connection);
+  const shared = pools.get(id) ?? createPool(connection);
+  pools.set(id, shared);
   shared.users += 1;
   const { pool, lastMarks } = shared;
   let isReleased = false;
@@ -40,7 +42,7 @@ export function borrowDatabase(address: PostgresAddress, clock: Clock): Borrowed
       isReleased = true;
       shared.users -= 1;
       if (shared.users > 0) return;
-      pools.delete(name);
+      pools.delete(id);
       await pool.end();
     },
   };
@@ -69,7 +71,7 @@ function createPool(connection: string): SharedPool {
     // The next statement on the connection reports the error.
     client.on('error', () => undefined);
   });
-  const lastMarks: Database['lastMarks'] = new Map();
+  const lastMarks: PostgresSchema['lastMarks'] = new Map();
   pool.on('remove', (client) => lastMarks.delete(client));
   return { pool, lastMarks, users: 0 };
 }

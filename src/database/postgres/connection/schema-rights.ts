@@ -3,7 +3,7 @@ import { escapeIdentifier as quoted } from 'pg';
 import { ConfigError } from '../../../model/errors.ts';
 import type { ExecuteSql, Readers } from '../../database.ts';
 import { onlyRow, type Session } from './session.ts';
-import type { Database } from './transact.ts';
+import type { PostgresSchema } from './transact.ts';
 
 interface RightsFacts {
   role: string;
@@ -14,7 +14,7 @@ interface RightsFacts {
 }
 
 /** Throws `ConfigError` with the missing GRANT if the role may not create the schema, or tables in it. */
-export async function refuseWithoutCreate(execute: ExecuteSql, { schema, shown }: Database): Promise<void> {
+export async function refuseWithoutCreate(execute: ExecuteSql, { schema, shown }: PostgresSchema): Promise<void> {
   const facts = onlyRow(await execute<RightsFacts>(RIGHTS, [schema]));
   const { has_schema, may_create_schema, may_create_tables } = facts;
   if (has_schema ? may_create_tables : may_create_schema) return;
@@ -39,7 +39,7 @@ const RIGHTS = `SELECT current_user::text AS role, pg_catalog.current_database()
  * the name of one of Postgres's own, or a trigger on a table that we write. Other roles may add such objects later, so
  * our statements call functions that take any type with their schema.
  */
-export async function refuseStrangers(execute: ExecuteSql, { schema, shown }: Database): Promise<void> {
+export async function refuseStrangers(execute: ExecuteSql, { schema, shown }: PostgresSchema): Promise<void> {
   const { rows } = await execute<{ what: string; owner: string; remedy: string }>(STRANGERS, [schema]);
   if (rows.length === 0) return;
   const names = rows.map(({ what, owner }) => `${what} (of ${owner})`).join(', ');
@@ -85,7 +85,7 @@ const STRANGERS = `
  * Revokes the rights that default privileges give on internal tables, in the transaction that creates the tables. Rights
  * that an administrator has granted to other roles stay.
  */
-export async function hideOwnTables({ execute }: Session, schema: string): Promise<void> {
+export async function hideInternalTables({ execute }: Session, schema: string): Promise<void> {
   const { rows } = await execute<{ name: string; role: string }>(
     `SELECT relation.relname AS name, coalesce(pg_catalog.quote_ident(reader.rolname), 'PUBLIC') AS role
       FROM pg_class AS relation CROSS JOIN LATERAL aclexplode(relation.relacl) AS given
@@ -108,7 +108,7 @@ export async function grantReading(session: Session, schema: string, role: strin
   await execute(`GRANT USAGE ON SCHEMA ${inSchema} TO ${to}`);
   if (internal.length > 0) await execute(`REVOKE ALL ON ${qualified(schema, internal)} FROM ${to}`);
   if (readable.length > 0) await execute(`GRANT SELECT ON ${qualified(schema, readable)} TO ${to}`);
-  // For later tables and views; `hideOwnTables` revokes internal tables.
+  // For later tables and views; `hideInternalTables` revokes internal tables.
   await execute(`ALTER DEFAULT PRIVILEGES IN SCHEMA ${inSchema} GRANT SELECT ON TABLES TO ${to}`);
   return { schema, isNew, readable, others };
 }

@@ -16,12 +16,12 @@ export interface Step {
   text: string;
   values?: readonly unknown[];
   /**
-   * The error if the statement affects no row. As with `refuse`, later steps have run by then, so that a COMMIT must not
+   * The error if the statement affects no row. As with `errorOfRow`, later steps have run by then, so that a COMMIT must not
    * be sent with them.
    */
-  ifNone?: () => Error;
+  errorIfNoRow?: () => Error;
   /** Returns the error that the first row means; null if there is none. */
-  refuse?: (row: Readonly<Record<string, unknown>>) => Error | null;
+  errorOfRow?: (row: Readonly<Record<string, unknown>>) => Error | null;
 }
 
 /** `timeoutMs` is the timeout of each response. */
@@ -42,8 +42,8 @@ export function createSession(client: PoolClient, timeoutMs: number): Session {
 }
 
 function stepError(step: Step | undefined, { rows: [row], rowCount }: SqlResult<Record<string, unknown>>) {
-  if (rowCount === 0 && step?.ifNone !== undefined) return step.ifNone();
-  return row === undefined ? null : (step?.refuse?.(row) ?? null);
+  if (rowCount === 0 && step?.errorIfNoRow !== undefined) return step.errorIfNoRow();
+  return row === undefined ? null : (step?.errorOfRow?.(row) ?? null);
 }
 
 /** The row of a statement that always has one. */
@@ -59,6 +59,7 @@ export function toQuery(text: string, values: readonly unknown[] | undefined, ti
   return Object.assign(query, { query_timeout: timeoutMs });
 }
 
+/** The step that runs a statement of Kysely. */
 export function asStep({ sql: text, parameters: values }: CompiledQuery): Step {
   return { text, values };
 }

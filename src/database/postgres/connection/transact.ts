@@ -20,8 +20,9 @@ export const COMMON_SCHEMA = 'content_sync';
 /** Deletes the marks of closed connections: no connection is idle for a day. */
 export const FORGET_OLD_MARKS = `DELETE FROM ${COMMON_SCHEMA}.commits WHERE changed_at < now() - interval '1 day'`;
 
-/** How long a transaction is retried while the server is away, and how often after a conflict with another session. */
+/** How long a transaction is retried while the server is away. */
 const RETRY_FOR_MS = 60_000;
+/** How often it is run again after a conflict with another session. */
 const MAX_REPLAYS = 5;
 const FIRST_PAUSE_MS = 20;
 const MAX_PAUSE_MS = 1_000;
@@ -50,13 +51,14 @@ export interface TransactOptions {
   lease?: LeaseProof;
 }
 
-/** One source's tables in one database, and how to reach them. */
-export interface Database {
+/** One schema of a database, such as that of a source, and how to reach it. */
+export interface PostgresSchema {
   readonly pool: Pool;
   readonly schema: string;
   /** For messages. */
   readonly shown: string;
   readonly clock: Clock;
+  /** Spreads retries of several processes; 0 to 1. */
   readonly random: () => number;
   /** The last committed transaction of each connection of the pool. */
   readonly lastMarks: Map<PoolClient, CommitMark>;
@@ -67,7 +69,7 @@ export interface Database {
  * the whole `work` again, unless the transaction was committed: `work` must keep no state. Throws `SyncError`.
  */
 export async function transact<T>(
-  database: Database,
+  database: PostgresSchema,
   work: (session: Session) => Promise<T>,
   options: TransactOptions = {},
 ): Promise<T> {
@@ -77,7 +79,7 @@ export async function transact<T>(
 }
 
 /** Runs one statement outside of a transaction, with the same retries: it may run twice. Throws `SyncError`. */
-export function execute(database: Database, options: TransactOptions = {}): ExecuteSql {
+export function execute(database: PostgresSchema, options: TransactOptions = {}): ExecuteSql {
   return (text, values) =>
     retrying(database, options, () =>
       // `pool.query` would close the connection after any error.
@@ -88,13 +90,13 @@ export function execute(database: Database, options: TransactOptions = {}): Exec
 }
 
 /** Runs one statement in a transaction, with its settings such as the time zone; it may run twice. */
-export function executeInUtc(database: Database): ExecuteSql {
+export function executeInUtc(database: PostgresSchema): ExecuteSql {
   return (text, values) => transact(database, (session) => session.execute(text, values), { mayRepeat: true });
 }
 
 /** Retries work that may run twice while the server is away. Throws `SyncError`. */
 export async function retrying<T>(
-  { clock, random, shown }: Database,
+  { clock, random, shown }: PostgresSchema,
   { retryForMs = RETRY_FOR_MS, lockedForMs }: TransactOptions,
   work: () => Promise<T>,
 ): Promise<T> {
@@ -127,7 +129,7 @@ export function isLocked(error: unknown): boolean {
 }
 
 /** Runs work on a connection of the pool. A connection that cannot be rolled back is not used again. */
-async function onClient<T>({ pool }: Database, work: (client: PoolClient) => Promise<T>): Promise<T> {
+async function onClient<T>({ pool }: PostgresSchema, work: (client: PoolClient) => Promise<T>): Promise<T> {
   const client = await pool.connect();
   let failure: unknown = null;
   try {
@@ -142,7 +144,7 @@ async function onClient<T>({ pool }: Database, work: (client: PoolClient) => Pro
 
 async function runOnClient<T>(
   client: PoolClient,
-  database: Database,
+  database: PostgresSchema,
   work: (session: Session) => Promise<T>,
   options: TransactOptions,
 ): Promise<T> {
@@ -160,7 +162,7 @@ async function runOnClient<T>(
 /** Throws unless the transaction is committed; `mark` is null if the work may be committed twice. */
 async function commit(
   client: PoolClient,
-  database: Database,
+  database: PostgresSchema,
   mark: CommitMark | null,
   options: TransactOptions,
   timeoutMs: number,
@@ -180,7 +182,7 @@ async function commit(
  * that it waits for a transaction that is still being committed, and prevents a late one from being committed afterwards.
  */
 async function isCommitted(
-  database: Database,
+  database: PostgresSchema,
   { connection, mark }: CommitMark,
   { decideMs = RETRY_FOR_MS, lease }: TransactOptions,
 ): Promise<boolean> {
@@ -202,13 +204,17 @@ const RESOLVE_MARK = `INSERT INTO ${COMMON_SCHEMA}.commits AS last (connection, 
 const SETTINGS = `SELECT ${settingsFrom(1)}`;
 
 /** The steps that begin a transaction. */
-function beginSteps({ schema }: Database, mark: CommitMark | null, options: TransactOptions): Step[] {
+function beginSteps({ schema }: PostgresSchema, mark: CommitMark | null, options: TransactOptions): Step[] {
   const { statementMs = STATEMENT_MS, lockMs = LOCK_MS } = options;
   const settings = [escapeIdentifier(schema), statementMs, lockMs, FROZEN_MS];
   const first: Step =
     mark === null
       ? { text: SETTINGS, values: settings }
-      : { text: WRITE_MARK, values: [mark.connection, mark.mark, mark.last, ...settings], ifNone: markOverwritten };
+      : {
+          text: WRITE_MARK,
+          values: [mark.connection, mark.mark, mark.last, ...settings],
+          errorIfNoRow: markOverwritten,
+        };
   const begun = [{ text: 'BEGIN' }, first];
   return options.lease === undefined ? begun : [...begun, leaseStep(options.lease)];
 }
@@ -222,8 +228,8 @@ function leaseStep({ name, token, fence, expiresAt, commits }: LeaseProof): Step
   return {
     text: RENEW_LEASE,
     values: [expiresAt, name, token, fence, commits()],
-    ifNone: () => leaseLost(name),
-    refuse: ({ last }) => migratedMeanwhile(last),
+    errorIfNoRow: () => leaseLost(name),
+    errorOfRow: ({ last }) => migratedMeanwhile(last),
   };
 }
 
@@ -244,7 +250,7 @@ async function isRolledBack(client: PoolClient, failure: unknown): Promise<boole
 export const NOW_MS = '(extract(epoch FROM clock_timestamp()) * 1000)::float8';
 
 /** The time of the database's clock, which all machines share. */
-export async function databaseNow(database: Database): Promise<number> {
+export async function databaseNow(database: PostgresSchema): Promise<number> {
   return onlyRow(await execute(database)<{ now: number }>(`SELECT ${NOW_MS} AS now`)).now;
 }
 
@@ -268,8 +274,10 @@ function settingsFrom(first: number): string {
 const WRITE_MARK = `INSERT INTO ${COMMON_SCHEMA}.commits AS last (connection, mark) VALUES ($1, $2)
   ON CONFLICT (connection) DO UPDATE SET mark = excluded.mark, changed_at = now() WHERE last.mark = $3
   RETURNING ${settingsFrom(4)}`;
+
 /** One attempt at a transaction. */
 interface CommitMark {
+  /** The key of the row with the connection's mark. */
   connection: string;
   mark: string;
   /** The mark of the connection's transaction before; null for its first one. */
@@ -277,7 +285,7 @@ interface CommitMark {
 }
 
 /** A connection has one transaction at a time, so that no two wait for each other's mark. */
-function newMark(client: PoolClient, { lastMarks }: Database): CommitMark {
+function newMark(client: PoolClient, { lastMarks }: PostgresSchema): CommitMark {
   const last = lastMarks.get(client);
   // After a failed transaction the connection starts with a new mark: the state of the old one is unknown.
   lastMarks.delete(client);

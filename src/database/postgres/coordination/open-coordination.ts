@@ -10,7 +10,7 @@ import type { SharedStatements } from '../../database.ts';
 import { openDatabase } from '../connection/open-database.ts';
 import { borrowDatabase } from '../connection/pools.ts';
 import { onlyRow, toQuery } from '../connection/session.ts';
-import { COMMON_SCHEMA, type Database, execute, NOW_MS, retrying } from '../connection/transact.ts';
+import { COMMON_SCHEMA, type PostgresSchema, execute, NOW_MS, retrying } from '../connection/transact.ts';
 import type { PostgresAddress } from '../address.ts';
 
 const COORDINATION_TABLES = {
@@ -74,9 +74,10 @@ const LEAD = `INSERT INTO ${COMMON_SCHEMA}.leads AS led (source, owner, until)
     WHERE led.owner = excluded.owner OR led.until <= now()
   RETURNING source`;
 
-/** A queue's statements are short, except for those that create its tables. */
+/** Statements of the work queue are short, except for those that create its tables. */
 const QUERY_TIMEOUT_MS = 60_000;
 
+/** Statements on tables that all sources share: those of the work queue. Opens no connection. */
 export function sharedStatements(address: PostgresAddress, clock: Clock): SharedStatements {
   const { database, release } = borrowDatabase(address, clock);
   return {
@@ -87,7 +88,7 @@ export function sharedStatements(address: PostgresAddress, clock: Clock): Shared
 }
 
 /** After an error the connection is not used again: it may be in the middle of a transaction. */
-async function run({ pool }: Database, text: string, values?: readonly unknown[]): Promise<{ rows: unknown[] }> {
+async function run({ pool }: PostgresSchema, text: string, values?: readonly unknown[]): Promise<{ rows: unknown[] }> {
   const client = await pool.connect();
   let hasFailed = true;
   try {

@@ -52,10 +52,10 @@ export async function openInbox(
         if (step.value.some(isArrival)) await requestDrain?.(run);
         return step.value;
       }, ONCE),
-    settle: async (settlements) => {
-      const statements = updateStatements(own, settlements);
+    settle: async (updates) => {
+      const statements = updateStatements(own, updates);
       await whileLocked((session) => session.runAll(statements.map(asStep)), ONCE);
-      if (settlements.some(({ erases }) => erases)) await clean();
+      if (updates.some(({ erases }) => erases)) await clean();
     },
     figures: async () => {
       // Fails at once if the server is away, instead of waiting for it.

@@ -3,7 +3,7 @@ import { escapeIdentifier as quoted } from 'pg';
 import { SyncError } from '../../../model/errors.ts';
 import { columnText, INDEX, type KeyPlan } from '../../table-layout.ts';
 import type { LeaseProof } from '../../warehouse.ts';
-import { causeCode, type Database, execute, transact } from '../connection/transact.ts';
+import { causeCode, type PostgresSchema, execute, transact } from '../connection/transact.ts';
 import { prefixedName } from '../widening/ddl.ts';
 
 /** Building a large index takes hours; no reader waits for it. */
@@ -22,7 +22,7 @@ function identity(name: string, method: string): string {
 }
 
 /** Each step is a transaction of its own; the next call finds it done. */
-export async function maintainKeys(database: Database, plan: KeyPlan, lease: () => LeaseProof): Promise<void> {
+export async function maintainKeys(database: PostgresSchema, plan: KeyPlan, lease: () => LeaseProof): Promise<void> {
   const names = plan.tables.map(({ name }) => name);
   const { rows } = await execute(database)<ExistingIndex>(INDEXES, [database.schema, names, INDEX]);
   const existing = new Map(
@@ -65,7 +65,7 @@ const PROGRAM_LIMIT_EXCEEDED = '54000';
  * that a record is stored. The indexes are left out as long as the value exists.
  */
 export async function retryWithoutLongIndexes<T>(
-  database: Database,
+  database: PostgresSchema,
   resource: string,
   work: () => Promise<T>,
 ): Promise<T> {
@@ -97,9 +97,10 @@ const SKIPPED_ERRORS = new Set(
 );
 
 /** Runs a statement in a transaction of its own under the lease; skips it if others prevent it. */
-async function runIfPossible(database: Database, lease: () => LeaseProof, statement: string): Promise<void> {
-  const isShared = statement.startsWith('CREATE') || statement.includes(' ADD ');
-  const lockMs = isShared ? LOCK_TIMEOUT_MS : EXCLUSIVE_LOCK_TIMEOUT_MS;
+async function runIfPossible(database: PostgresSchema, lease: () => LeaseProof, statement: string): Promise<void> {
+  // Readers can go on while an index is created, but not while one is dropped.
+  const letsReadersIn = statement.startsWith('CREATE') || statement.includes(' ADD ');
+  const lockMs = letsReadersIn ? LOCK_TIMEOUT_MS : EXCLUSIVE_LOCK_TIMEOUT_MS;
   const options = { lease: lease(), statementMs: BUILD_TIMEOUT_MS, lockMs, retryForMs: 0 };
   try {
     await transact(database, async (session) => void (await session.execute(statement)), options);

@@ -3,17 +3,17 @@ import { escapeIdentifier as quoted, escapeLiteral } from 'pg';
 import type { Column, TableShape } from '../../../model/table.ts';
 import type { ColumnType } from '../../../model/vocabulary.ts';
 import { textHash } from '../../../rows/records/record-key.ts';
-import { columnDefinitions, ownColumns } from '../../table-layout.ts';
+import { columnDefinitions, internalColumns } from '../../table-layout.ts';
 import type { ViewChange } from '../../view-dialect.ts';
 import type { ColumnComment } from '../../warehouse.ts';
 import { DECLARED_TYPES } from '../connection/column-types.ts';
 import type { Session } from '../connection/session.ts';
-import { type Database, transact } from '../connection/transact.ts';
+import { type PostgresSchema, transact } from '../connection/transact.ts';
 
 /** Postgres cuts off longer names. */
 const MAX_NAME_BYTES = 63;
 
-/** Columns that hold keys, as `table.column`. */
+/** Columns that hold keys of other records, as `table.column`. */
 type References = ReadonlySet<string>;
 
 export function createTable(table: TableShape, references: References): string {
@@ -146,15 +146,15 @@ type WantedComment = Omit<ColumnComment, 'base'> & { kind: 'TABLE' | 'VIEW'; bas
  * that differ: there may be hundreds of columns.
  */
 export async function updateComments(
-  database: Database,
+  database: PostgresSchema,
   described: readonly ColumnComment[],
   tables: readonly TableShape[],
   views: readonly ViewChange[],
 ): Promise<void> {
-  const ofOwnColumns = tables.flatMap((table) =>
-    ownColumns(table).map(({ name, comment }) => ({ table: table.name, column: name, base: comment, comment })),
+  const ofInternalColumns = tables.flatMap((table) =>
+    internalColumns(table).map(({ name, comment }) => ({ table: table.name, column: name, base: comment, comment })),
   );
-  const wanted: WantedComment[] = [...described, ...ofOwnColumns].map((each) =>
+  const wanted: WantedComment[] = [...described, ...ofInternalColumns].map((each) =>
     Object.assign({ kind: 'TABLE' as const }, each),
   );
   for (const { name: table, description, columns } of views.filter(({ isChanged }) => isChanged)) {

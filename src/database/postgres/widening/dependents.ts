@@ -4,7 +4,7 @@
 import { z } from 'zod';
 import type { ExecuteSql } from '../../database.ts';
 import type { ViewChange } from '../../view-dialect.ts';
-import { InUse, type UsedColumn, type UsedView } from '../../warehouse.ts';
+import { TableInUseError, type UsedColumn, type UsedView } from '../../warehouse.ts';
 import type { Session } from '../connection/session.ts';
 
 /** What a change of tables means for the managed views. */
@@ -83,13 +83,16 @@ export async function findDependents(
   }));
 }
 
-/** Throws `InUse` for views whose owner we could not restore. */
+/** Throws `TableInUseError` for views whose owner we could not restore. */
 export function refuseOthersViews(dependents: readonly Dependent[]): void {
   const others = dependents.filter(({ ours }) => !ours);
-  if (others.length > 0) throw inUse(others);
+  if (others.length > 0) throw inUseError(others);
 }
 
-/** Throws `InUse` if a function or a column has the row type of a view that is to be dropped: it is not created again. */
+/**
+ * Throws `TableInUseError` if a function or a column has the row type of a view that is to be dropped: it is not
+ * created again.
+ */
 export async function refuseRowTypes({ execute }: Session, { views, retyped }: ViewPlan): Promise<void> {
   if (retyped.length === 0) return;
   const { rows } = await execute<{ view: string; by: string }>(
@@ -101,12 +104,12 @@ export async function refuseRowTypes({ execute }: Session, { views, retyped }: V
          AND p.proname = ANY($2) AND p.pronamespace = c.relnamespace)`,
     [retyped, views.flatMap(({ asOf }) => asOf ?? [])],
   );
-  if (rows.length > 0) throw new InUse([], rows);
+  if (rows.length > 0) throw new TableInUseError([], rows);
 }
 
 /**
- * Throws `InUse` if an external constraint, default, statistics, generated column or policy depends on a column: it may
- * mean something else for another type. Views are created again, and the server rebuilds indexes.
+ * Throws `TableInUseError` if an external constraint, default, statistics, generated column or policy depends on a
+ * column: it may mean something else for another type. Views are created again, and the server rebuilds indexes.
  */
 export async function refuseLosses({ execute }: Session, uses: readonly TableColumns[]): Promise<void> {
   if (uses.length === 0) return;
@@ -117,11 +120,11 @@ export async function refuseLosses({ execute }: Session, uses: readonly TableCol
        AND NOT (classid = 'pg_class'::regclass AND objid IN (SELECT indexrelid FROM pg_index WHERE indrelid = refobjid))`,
     columnPairs(uses),
   );
-  if (rows.length > 0) throw new InUse(rows, []);
+  if (rows.length > 0) throw new TableInUseError(rows, []);
 }
 
 /** The error that names the columns and views which cannot change because of the dependents. */
-export function inUse(dependents: readonly Dependent[], cause?: unknown): InUse {
+export function inUseError(dependents: readonly Dependent[], cause?: unknown): TableInUseError {
   const columns: UsedColumn[] = [];
   const views: UsedView[] = [];
   for (const { kind, name, owner, origins } of dependents) {
@@ -131,7 +134,7 @@ export function inUse(dependents: readonly Dependent[], cause?: unknown): InUse 
       else if (table !== null && column !== null) columns.push({ table, column, by });
     }
   }
-  return new InUse(columns, views, cause);
+  return new TableInUseError(columns, views, cause);
 }
 
 /**

@@ -5,20 +5,20 @@ import type { TableShape } from '../../../model/table.ts';
 import {
   type DroppedView,
   growthOutdated,
-  InUse,
+  TableInUseError,
   type LeaseProof,
   type ShapeGrowth,
   tableExists,
 } from '../../warehouse.ts';
 import { refuseStrangers, refuseWithoutCreate } from '../connection/schema-rights.ts';
 import { asStep, type Session, type Step } from '../connection/session.ts';
-import { causeCode, type Database, execute, isLocked, transact } from '../connection/transact.ts';
+import { causeCode, type PostgresSchema, execute, isLocked, transact } from '../connection/transact.ts';
 import { clearNames, createViews, dropViews, planViews } from '../views/attach-views.ts';
 import { addColumns, createDeletedIndex, createTable, updateComments, type Widening, widenStatements } from './ddl.ts';
 import {
   type Dependent,
   findDependents,
-  inUse,
+  inUseError,
   refuseLosses,
   refuseOthersViews,
   refuseRowTypes,
@@ -39,7 +39,7 @@ interface Alteration {
  * Creates tables, adds and widens columns, updates views and runs the growth's statements, in one transaction under the
  * lease. Throws `ConfigError` (`table_exists`, `table_in_use`, `warehouse_refused`, `schema_unsafe`) and `SyncError`.
  */
-export async function growTables(database: Database, growth: ShapeGrowth): Promise<readonly DroppedView[]> {
+export async function growTables(database: PostgresSchema, growth: ShapeGrowth): Promise<readonly DroppedView[]> {
   const { before, after, views, statements, claim, references = new Set<string>() } = growth;
   const known = new Set(before?.tables.map((table) => table.name));
   const created = after.tables.filter(({ name }) => !known.has(name));
@@ -64,7 +64,7 @@ export async function growTables(database: Database, growth: ShapeGrowth): Promi
   if (widenings.length > 0) await refuseStrangers(run, database);
   const steps = [
     // The claim comes first: it makes others wait who are planning another change.
-    ...(claim === null ? [] : [{ ...asStep(claim), ifNone: growthOutdated }]),
+    ...(claim === null ? [] : [{ ...asStep(claim), errorIfNoRow: growthOutdated }]),
     ...clearNames(views),
     ...created.flatMap((table) => creationSteps(database.schema, table, references)),
     ...statements.map(asStep),
@@ -80,7 +80,7 @@ function creationSteps(schema: string, table: TableShape, references: ReadonlySe
   const refuseExisting = {
     text: 'SELECT 1 FROM pg_class WHERE relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = $1) AND relname = $2',
     values: [schema, name],
-    refuse: () => tableExists(name),
+    errorOfRow: () => tableExists(name),
   };
   const index = path.length === 0 ? [{ text: createDeletedIndex(table) }] : [];
   return [refuseExisting, { text: createTable(table, references) }, ...index];
@@ -89,12 +89,13 @@ function creationSteps(schema: string, table: TableShape, references: ReadonlySe
 /** SQLSTATE of a view whose column would get another collation. */
 const INVALID_TABLE_DEFINITION = '42P16';
 
-async function alterTables(database: Database, alteration: Alteration): Promise<readonly DroppedView[]> {
+async function alterTables(database: PostgresSchema, alteration: Alteration): Promise<readonly DroppedView[]> {
   const alter = (isCollated: boolean): Promise<readonly DroppedView[]> =>
     transactExclusively(database, alteration.growth.lease, (session) => alterIn(session, alteration, isCollated));
   try {
     return await alter(false).catch((error: unknown) => {
       if (causeCode(error) !== INVALID_TABLE_DEFINITION) throw error;
+      // A view cannot be replaced with another collation: this time it is dropped and created again.
       return alter(true);
     });
   } catch (error) {
@@ -102,7 +103,10 @@ async function alterTables(database: Database, alteration: Alteration): Promise<
   }
 }
 
-/** Drops all that depends on changed columns, alters the tables, and creates the dependents again as they were. */
+/**
+ * In one attempt: drops all that depends on changed columns, alters the tables, and creates the dependents again as
+ * they were.
+ */
 async function alterIn(
   session: Session,
   { growth, widenings, additions, steps }: Alteration,
@@ -139,7 +143,7 @@ async function createDependents(
       await runTogether(session, mayLeaveOut ? ['SAVEPOINT one_view', ...statements, 'RELEASE one_view'] : statements);
     } catch (error) {
       if (isLocked(error)) throw error;
-      if (!mayLeaveOut) throw isUnfit(error) ? inUse([dependent], error) : error;
+      if (!mayLeaveOut) throw isUnfit(error) ? inUseError([dependent], error) : error;
       await session.execute('ROLLBACK TO one_view');
       dropped.push({ name, definition: `${statements.join(';\n')};` });
     }
@@ -157,15 +161,15 @@ function isUnfit(error: unknown): boolean {
   return IN_USE.some((prefix) => causeCode(error).startsWith(prefix));
 }
 
-/** Returns `InUse` if an object that depends on a widened column caused the error. */
+/** Returns `TableInUseError` if an object that depends on a widened column caused the error. */
 function explainError(error: unknown, widenings: readonly Widening[]): unknown {
-  if (error instanceof InUse || widenings.length === 0 || !isUnfit(error)) return error;
+  if (error instanceof TableInUseError || widenings.length === 0 || !isUnfit(error)) return error;
   const cause = error instanceof SyncError ? error.cause : error;
   const by = messageOf(cause);
   const columns = widenings.flatMap(({ table, columns: wider }) =>
     wider.map(({ name }) => ({ table, column: name, by })),
   );
-  return new InUse(columns, [], cause);
+  return new TableInUseError(columns, [], cause);
 }
 
 /** Readers wait for a table while we wait for its lock: after this time they continue, and we try again. */
@@ -183,7 +187,7 @@ const STATEMENT_TIMEOUT_MS = 6 * 3_600_000;
  * `SyncError` (`warehouse_busy` after two minutes).
  */
 export async function transactExclusively<T>(
-  database: Database,
+  database: PostgresSchema,
   lease: LeaseProof,
   work: (session: Session) => Promise<T>,
 ): Promise<T> {

@@ -1,17 +1,17 @@
 // Replaces tables by rebuilt ones, and drops tables, with the rights and limits that others set on them.
 import { escapeIdentifier as quoted } from 'pg';
 import { ConfigError, SyncError } from '../../../model/errors.ts';
-import { ownColumns } from '../../table-layout.ts';
+import { internalColumns } from '../../table-layout.ts';
 import { growthOutdated, type TableRemoval, type TableStaging, type TableSwap } from '../../warehouse.ts';
-import { hideOwnTables } from '../connection/schema-rights.ts';
+import { hideInternalTables } from '../connection/schema-rights.ts';
 import { asStep, type Session } from '../connection/session.ts';
-import { causeCode, type Database, transact } from '../connection/transact.ts';
+import { causeCode, type PostgresSchema, transact } from '../connection/transact.ts';
 import { clearNames, createViews, emptyViews, planViews } from '../views/attach-views.ts';
 import { createDeletedIndex, createTable, prefixedName, updateComments } from './ddl.ts';
 import { lockTables, transactExclusively } from './grow-tables.ts';
 
 /** Creates empty tables under other names. */
-export async function stageTables(database: Database, staging: TableStaging): Promise<void> {
+export async function stageTables(database: PostgresSchema, staging: TableStaging): Promise<void> {
   const { lease, shape, names, references } = staging;
   const stage = async (session: Session): Promise<void> => {
     const { execute } = session;
@@ -24,7 +24,7 @@ export async function stageTables(database: Database, staging: TableStaging): Pr
       if (table.path.length === 0) await execute(createDeletedIndex(staged));
     }
     // Default privileges would let readers see the rows without the limits of the current tables.
-    await hideOwnTables(session, database.schema);
+    await hideInternalTables(session, database.schema);
   };
   await transact(database, stage, { lease, mayRepeat: true });
 }
@@ -34,7 +34,7 @@ const DEPENDED_ON = '2BP01';
 const IN_USE = new Set([DEPENDED_ON, '42703', '42883']);
 
 /** Replaces tables by the staged ones, with the rights, limits and comments of the former tables. */
-export async function swapTables(database: Database, swap: TableSwap): Promise<void> {
+export async function swapTables(database: PostgresSchema, swap: TableSwap): Promise<void> {
   try {
     await transactExclusively(database, swap.lease, (session) => swapIn(session, swap));
   } catch (error) {
@@ -46,7 +46,7 @@ export async function swapTables(database: Database, swap: TableSwap): Promise<v
 async function swapIn(session: Session, swap: TableSwap): Promise<void> {
   const { shape, names, dropped, standing, views, statements, claim } = swap;
   const { execute } = session;
-  await session.runAll([{ ...asStep(claim), ifNone: growthOutdated }, ...clearNames(views)]);
+  await session.runAll([{ ...asStep(claim), errorIfNoRow: growthOutdated }, ...clearNames(views)]);
   await refuseLostLimits(session, dropped, PUBLICATIONS);
   const belongings = await readBelongings(session, swap);
   const managed = new Set([...standing.keys(), ...views.map(({ name }) => name)]);
@@ -84,7 +84,7 @@ async function readBelongings({ execute }: Session, { shape, dropped }: TableSwa
   const columns = new Map(
     shape.tables.map((table) => [
       table.name,
-      new Set([...table.key, ...[...ownColumns(table), ...table.columns].map(({ name }) => name)]),
+      new Set([...table.key, ...[...internalColumns(table), ...table.columns].map(({ name }) => name)]),
     ]),
   );
   const fits = ({ table, column }: Belonging): boolean =>
@@ -138,7 +138,7 @@ const BELONGINGS = `
     WHERE NOT pg_catalog.starts_with(i.relname, '_sync_')`;
 
 /** Drops tables; managed views on them stay, empty. Throws `ConfigError('table_in_use')` and `SyncError`. */
-export async function dropTables(database: Database, removal: TableRemoval): Promise<void> {
+export async function dropTables(database: PostgresSchema, removal: TableRemoval): Promise<void> {
   const { lease, tables, views, statements } = removal;
   const drop = async (session: Session): Promise<void> => {
     const { execute } = session;

@@ -1,9 +1,5 @@
-// Runs statements on a SQLite file: waits while it is locked, and translates SQLite's errors into ours.
-import type { Database } from 'better-sqlite3';
-import { type CompiledQuery, type Dialect, type QueryResult, SqliteAdapter, SqliteQueryCompiler } from 'kysely';
-import type { Clock } from '../../../model/clock.ts';
+// Translates errors of SQLite into errors with a code and a hint.
 import { ConfigError, errorCode, messageOf, SyncError } from '../../../model/errors.ts';
-import { type RunStatement, statementDialect } from '../../statement-dialect.ts';
 
 interface ErrorRow {
   /** Prefix of SQLite's own error code. */
@@ -74,10 +70,6 @@ export function databaseError(error: unknown, path: string): unknown {
     : new SyncError(row.code, message, { recovery: 'stop', hint: row.hint, cause: error });
 }
 
-function isBusy(error: unknown): boolean {
-  return hasErrorCode(error, /^SQLITE_BUSY/);
-}
-
 /** True also for a quota and a file-size limit, which SQLite reports as a failed write. */
 export function isFull(error: unknown): boolean {
   return hasErrorCode(error, /^SQLITE_(?:FULL|IOERR_WRITE)/);
@@ -86,45 +78,4 @@ export function isFull(error: unknown): boolean {
 /** True if SQLite's or Node's code of the error matches. */
 export function hasErrorCode(error: unknown, pattern: RegExp): boolean {
   return pattern.test(errorCode(error));
-}
-
-/** SQLite would block the only thread while it waits for a lock, so we wait instead. */
-export const BUSY_TIMEOUT_MS = 0;
-const RETRY_FOR_MS = 60_000;
-const MAX_PAUSE_MS = 25;
-
-/** Runs work again while another program holds the lock; all errors are `SyncError`s. */
-export type RetryWhileLocked = <T>(work: () => T | Promise<T>) => Promise<T>;
-
-export function lockRetry(clock: Clock, file: string): RetryWhileLocked {
-  return async (work) => {
-    const deadline = clock.monotonic() + RETRY_FOR_MS;
-    for (let attempt = 0; ; attempt += 1) {
-      try {
-        return await work();
-      } catch (error) {
-        if (!isBusy(error) || clock.monotonic() > deadline) throw databaseError(error, file);
-      }
-      await clock.sleep(Math.min(2 ** attempt, MAX_PAUSE_MS));
-    }
-  };
-}
-
-/** Kysely's statements on an open file. */
-export function fileDialect(run: RunStatement): Dialect {
-  return statementDialect(new SharedConnection(), new SqliteQueryCompiler(), run);
-}
-
-/** Lets statements share the connection: otherwise a write that waits for a lock would block all reads. */
-class SharedConnection extends SqliteAdapter {
-  override get supportsMultipleConnections(): boolean {
-    return true;
-  }
-}
-
-/** Runs a statement on a connection that may write. */
-export function runStatement(db: Database, { sql, parameters }: CompiledQuery): QueryResult<Record<string, unknown>> {
-  const statement = db.prepare<unknown[], Record<string, unknown>>(sql);
-  if (statement.reader) return { rows: statement.all(...parameters) };
-  return { rows: [], numAffectedRows: BigInt(statement.run(...parameters).changes) };
 }

@@ -33,7 +33,7 @@ export class NamedFile {
   }
 
   /** True if the paths lead to the open files; a file that did not exist when the database was opened is not compared. */
-  isOwn(ends: readonly string[] = ['', LOG, INDEX]): boolean {
+  leadsToOpenFiles(ends: readonly string[] = ['', LOG, INDEX]): boolean {
     return ends.every((end) => !this.#opened.has(end) || this.#isOpened(end));
   }
 
@@ -50,12 +50,12 @@ export class NamedFile {
   }
 
   #check(): void {
-    if (!this.isOwn(['', LOG])) throw pathLost(this.#path);
+    if (!this.leadsToOpenFiles(['', LOG])) throw pathLost(this.#path);
   }
 
   /** Closes the database. If another file has taken its path, the log must not stay there: SQLite would replay it into that file. */
   async close(db: Database, close: () => Promise<void>): Promise<void> {
-    if (this.isOwn() || readIdentity(this.#path) === null) return close();
+    if (this.leadsToOpenFiles() || readIdentity(this.#path) === null) return close();
     const isCopied = copyLog(db);
     await close();
     const log = this.#path + LOG;

@@ -1,22 +1,24 @@
-// Opens a database file for writing: verified, migrated, and refused once another file has taken its path.
+// Opens a database file for writing: verified, migrated, and refused once another file has taken its path. Statements on the
+// file wait while another program has locked it.
 import { existsSync, mkdirSync, statSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import path from 'node:path';
 import Database from 'better-sqlite3';
-import { Kysely, sql } from 'kysely';
+import {
+  type CompiledQuery,
+  type Dialect,
+  Kysely,
+  type QueryResult,
+  sql,
+  SqliteAdapter,
+  SqliteQueryCompiler,
+} from 'kysely';
 import type { MigrationDialect } from '../../../../migrations/dialect.ts';
 import type { Clock } from '../../../model/clock.ts';
 import { ConfigError, messageOf, SyncError } from '../../../model/errors.ts';
 import { isUpToDate, migrate, type Migrations } from '../../migrate.ts';
-import {
-  databaseError,
-  hasErrorCode,
-  BUSY_TIMEOUT_MS,
-  fileDialect,
-  lockRetry,
-  type RetryWhileLocked,
-  runStatement,
-} from './errors.ts';
+import { type RunStatement, statementDialect } from '../../statement-dialect.ts';
+import { databaseError, hasErrorCode } from './errors.ts';
 import { NamedFile } from './named-file.ts';
 
 /** A connection to a database file, and how its work waits for locks. */
@@ -33,6 +35,7 @@ export interface OpenFile<Tables> extends FileConnection {
   close: () => Promise<void>;
 }
 
+/** What distinguishes a warehouse from an inbox. */
 interface SqliteFileKind {
   migrations: Migrations;
   /** Sets the pragmas of the connection; tried again while another program holds the lock. */
@@ -110,6 +113,55 @@ async function migrateFile(
     if (db.inTransaction) db.exec('ROLLBACK');
     throw error;
   }
+}
+
+/** SQLite would block the only thread while it waits for a lock, so we wait instead. */
+export const BUSY_TIMEOUT_MS = 0;
+const RETRY_FOR_MS = 60_000;
+const MAX_PAUSE_MS = 25;
+
+/** Runs work again while another program holds the lock. Errors of SQLite become `SyncError`s; any other is a bug. */
+export type RetryWhileLocked = <T>(work: () => T | Promise<T>) => Promise<T>;
+
+/** Returns a function that retries work on a file for up to a minute. */
+function lockRetry(clock: Clock, file: string): RetryWhileLocked {
+  return async (work) => {
+    const deadline = clock.monotonic() + RETRY_FOR_MS;
+    for (let attempt = 0; ; attempt += 1) {
+      try {
+        return await work();
+      } catch (error) {
+        if (!isBusy(error) || clock.monotonic() > deadline) throw databaseError(error, file);
+      }
+      await clock.sleep(Math.min(2 ** attempt, MAX_PAUSE_MS));
+    }
+  };
+}
+
+function isBusy(error: unknown): boolean {
+  return hasErrorCode(error, /^SQLITE_BUSY/);
+}
+
+/** Kysely's statements on an open file. */
+export function fileDialect(run: RunStatement): Dialect {
+  return statementDialect(new SharedConnection(), new SqliteQueryCompiler(), run);
+}
+
+/** Lets statements share the connection: otherwise a write that waits for a lock would block all reads. */
+class SharedConnection extends SqliteAdapter {
+  override get supportsMultipleConnections(): boolean {
+    return true;
+  }
+}
+
+/** Runs a statement on a connection that may write. */
+export function runStatement(
+  db: Database.Database,
+  { sql, parameters }: CompiledQuery,
+): QueryResult<Record<string, unknown>> {
+  const statement = db.prepare<unknown[], Record<string, unknown>>(sql);
+  if (statement.reader) return { rows: statement.all(...parameters) };
+  return { rows: [], numAffectedRows: BigInt(statement.run(...parameters).changes) };
 }
 
 /** Names of the migrations that were applied to the file; null if it has no internal tables. */

@@ -7,7 +7,8 @@ import { pathToFileURL } from 'node:url';
 import Database from 'better-sqlite3';
 import { Kysely } from 'kysely';
 import { ConfigError, messageOf, SyncError } from '../../../model/errors.ts';
-import { BUSY_TIMEOUT_MS, databaseError, fileDialect } from './errors.ts';
+import { databaseError } from './errors.ts';
+import { BUSY_TIMEOUT_MS, fileDialect } from './open-file.ts';
 
 /** A writer that is just starting holds the lock briefly. */
 const READ_TIMEOUT_MS = 5_000;
@@ -125,7 +126,10 @@ function readingError(error: unknown, file: string, hasLog: boolean): unknown {
   });
 }
 
-/** Opens a file that this process writes to, with the writer's driver: two drivers in one process release each other's locks. */
+/**
+ * Opens a file that this process writes to, with the writer's driver: two drivers in one process release each other's
+ * locks.
+ */
 export function openBesideWriter<Tables>(file: string): ReadOnlyFile<Tables> {
   const guarded: Guarded = (work) => {
     try {

@@ -15,8 +15,8 @@ import {
   writeDeliveries,
 } from '../../inbox.ts';
 import { INBOX_MIGRATIONS } from '../../migrate.ts';
-import { databaseError, isFull, runStatement } from '../connection/errors.ts';
-import { CACHE_SIZE_KIB, cleanFile, emptyLog, openFile, type OpenFile } from '../connection/open-file.ts';
+import { databaseError, isFull } from '../connection/errors.ts';
+import { CACHE_SIZE_KIB, cleanFile, emptyLog, openFile, type OpenFile, runStatement } from '../connection/open-file.ts';
 
 /** Opens (and creates, and migrates) an inbox file. Throws `ConfigError` if it cannot be used. */
 export async function openInbox(file: string, clock: Clock): Promise<Inbox> {
@@ -60,19 +60,19 @@ function sqliteInbox(open: OpenFile<InboxTables>, file: string): Inbox {
       throw databaseError(error, file);
     }
   };
+  /** True if the log still holds erased deliveries, because a reader needed it when they were erased. */
   let isLogDirty = false;
   return {
     ...inboxQueries(own, close),
     // IMMEDIATE, because a read that turns into a write fails at once if another process has written in between.
     write: (deliveries) =>
       translateErrors(() => name.whileNamed(() => withRoom(db, () => write.immediate(deliveries)))),
-    settle: async (settlements) => {
-      const statements = updateStatements(own, settlements);
+    settle: async (updates) => {
+      const statements = updateStatements(own, updates);
       await translateErrors(() => retryWhileLocked(() => withRoom(db, () => runAll.immediate(statements))));
-      if (settlements.some(({ erases }) => erases)) isLogDirty = !(await emptyLog(open));
+      if (updates.some(({ erases }) => erases)) isLogDirty = !(await emptyLog(open));
     },
     figures: async () => {
-      // A reader may have kept the log when deliveries were erased.
       if (isLogDirty) isLogDirty = !(await emptyLog(open));
       return countDeliveries(own);
     },

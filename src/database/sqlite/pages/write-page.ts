@@ -20,6 +20,7 @@ export function writePage(db: Database, page: PageRows): void {
       (rows) => insertStatement(table, rows) + overwriteClause(table, id),
     );
   }
+  // The child rows of these records are replaced. New records have none, and rewritten ones may be of version 1.
   const replaced = page.records.filter((record) => page.isRewrite === true || record.version > 1);
   for (const child of replaced.length === 0 ? [] : page.children) {
     const remove = db.prepare(deleteStatement(child));
@@ -42,12 +43,13 @@ function insertRows(
   statement: (rows: number) => string,
 ): void {
   const batch = Math.max(1, Math.floor(MAX_PARAMETERS / width)) * width;
-  const whole = cells.length - (cells.length % batch);
-  if (whole > 0) {
+  /** Cells that fill batches; the rest needs a statement with fewer rows. */
+  const inBatches = cells.length - (cells.length % batch);
+  if (inBatches > 0) {
     const insert = db.prepare(statement(batch / width));
-    for (let at = 0; at < whole; at += batch) insert.run(cells.slice(at, at + batch));
+    for (let at = 0; at < inBatches; at += batch) insert.run(cells.slice(at, at + batch));
   }
-  if (whole < cells.length) db.prepare(statement((cells.length - whole) / width)).run(cells.slice(whole));
+  if (inBatches < cells.length) db.prepare(statement((cells.length - inBatches) / width)).run(cells.slice(inBatches));
 }
 
 /** Stores the body of each written record as a version, and closes or deletes the version before by the history policy. */

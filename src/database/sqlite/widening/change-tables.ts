@@ -8,7 +8,7 @@ import { columnDefinitions } from '../../table-layout.ts';
 import type { ViewChange } from '../../view-dialect.ts';
 import {
   growthOutdated,
-  InUse,
+  TableInUseError,
   type ShapeGrowth,
   tableExists,
   type TableRemoval,
@@ -68,7 +68,7 @@ function dependents(db: Database, tables: readonly string[], others: string): De
 
 /**
  * Widens columns without the indexes of the changed tables and without any view or trigger, and creates those again:
- * SQLite drops no column that one of them names. Throws `InUse` if an index of an expression does not fit any more.
+ * SQLite drops no column that one of them names. Throws `TableInUseError` if an index of an expression does not fit any more.
  */
 function widenColumns(db: Database, changes: readonly ShapeChange[]): void {
   const dropped = dependents(db, [...new Set(changes.map(({ table }) => table))], `OR "type" IN ('view', 'trigger')`);
@@ -82,7 +82,7 @@ function widenColumns(db: Database, changes: readonly ShapeChange[]): void {
       const widened = changes.filter((change) => change.table === table);
       if (type !== 'index' || widened.length === 0) throw error;
       const columns = widened.map(({ column }) => ({ table, column: column.name, by: `index ${name}` }));
-      throw new InUse(columns, [], error);
+      throw new TableInUseError(columns, [], error);
     }
   }
 }
