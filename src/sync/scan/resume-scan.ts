@@ -45,7 +45,8 @@ export async function resumeScan(
   const { listing } = from;
   const pages = await readPages(context, planned, listing?.partition);
   if (listing === undefined && pages.length < planned.walk_pages) return restart();
-  // Of several listings, only the one in progress begins again if none of its pages are stored.
+  // Of several listings, only the one in progress begins again if none of its pages are stored (an empty
+  // `url` is the beginning of a listing).
   const leastTotal = listing === undefined ? planned.walk_total : listing.leastTotal;
   if (listing === undefined || pages.length > 0 || from.url === '') {
     return { start: planned, from, before: { pages, hasAllPages: true, leastTotal } };
@@ -65,7 +66,7 @@ async function readPages(
   for await (const { ids, unkeyed, position: stored } of readSeenPages(warehouse.own, resource, startedAt)) {
     const position = stored === null ? null : loadPosition(stored, profile.query, values);
     if (position?.listing?.partition !== partition) continue;
-    // Only the position of a numbered page is stored whole; the keys of other pages count too.
+    // Only the position of a numbered page is stored in full; the keys of other pages count too.
     pages.push({ position: position === null || position.url === '' ? null : position, keys: ids, unkeyed });
   }
   return pages;
