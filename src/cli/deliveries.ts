@@ -5,7 +5,7 @@ import { DELIVERY_STATES, type DeliveryRow, type DeliveryState } from '../databa
 import { decodeText } from '../http/outcome/read-answer.ts';
 import { ConfigError, SyncError } from '../model/errors.ts';
 import { visibleText } from '../model/visible-text.ts';
-import { countText } from '../observe/figures.ts';
+import { formatNumber } from '../observe/format-values.ts';
 import { findDelivery, replayDeliveries, replayedText } from '../server/controls/replay-deliveries.ts';
 import { alignedLines, type CliContext, printReport, wholeNumber } from './command/context.ts';
 import { type ChosenSource, forEachSource, sourceCommand, type SourceOptions, whileOpen } from './command/sources.ts';
@@ -142,7 +142,7 @@ function printDelivery(context: CliContext, source: string, row: DeliveryRow): v
     source,
     ...fields,
     headers,
-    body: `${countText(body.byteLength)} bytes${text === null ? ', no text; as base64:' : ''}`,
+    body: `${formatNumber(body.byteLength)} bytes${text === null ? ', no text; as base64:' : ''}`,
   }).flatMap(([name, value]) => (value === null ? [] : [`${name.padEnd(12)} ${visibleText(String(value))}`]));
   const bodyLines = shown.split('\n').map(visibleText);
   printReport(context, { source, delivery: { ...toJson(row), ...content } }, [...lines, '', ...bodyLines].join('\n'));

@@ -8,7 +8,7 @@ import { countFiles, failedFiles, type FileFailure, nextDue } from '../database/
 import { ConfigError } from '../model/errors.ts';
 import { visibleText } from '../model/visible-text.ts';
 import { openStores } from '../object-store/open-stores.ts';
-import { countOf, countText, formatBytes } from '../observe/figures.ts';
+import { formatCount, formatNumber, formatBytes } from '../observe/format-values.ts';
 import type { SourceFiles } from '../sync/files/owned-stores.ts';
 import { type FilesPruned, pruneFiles } from '../sync/files/prune.ts';
 import { type FaultyFile, FILE_FAULTS, type FilesVerified, verifyFiles } from '../sync/files/verify-files.ts';
@@ -92,9 +92,9 @@ async function withFiles<T>(
 
 function prunedText(source: string, { rows, objects, bytes, unfinished, unnamed_stores: stores }: FilesPruned): string {
   const removed = [
-    `${countOf(objects, 'content')} (${formatBytes(bytes)})`,
-    countOf(rows, 'row of an earlier content', 'rows of earlier contents'),
-    countOf(unfinished, 'unfinished download'),
+    `${formatCount(objects, 'content')} (${formatBytes(bytes)})`,
+    formatCount(rows, 'row of an earlier content', 'rows of earlier contents'),
+    formatCount(unfinished, 'unfinished download'),
   ];
   const lines = [
     `${source}: removed ${removed.join(', ')}`,
@@ -107,16 +107,16 @@ function verifiedText(source: string, verified: FilesVerified): string {
   const { verdict, objects, files, bytes, faults, orphans, repaired } = verified;
   const state = verdict === 'equal' ? 'whole' : 'NOT WHOLE';
   const kinds = Object.entries(faults.by_kind).map(
-    ([kind, count]) => `${countText(count)} × ${kind}: ${MEANINGS[kind] ?? kind}`,
+    ([kind, count]) => `${formatNumber(count)} × ${kind}: ${MEANINGS[kind] ?? kind}`,
   );
   const lines = [
-    `${source}: ${state}: ${countOf(objects, 'content')} of ${countOf(files, 'file')}, ${formatBytes(bytes)}`,
+    `${source}: ${state}: ${formatCount(objects, 'content')} of ${formatCount(files, 'file')}, ${formatBytes(bytes)}`,
     ...kinds.map((line) => `  ${line}`),
     ...faults.first.map((fault) => `    ${faultText(fault)}`),
     ...(orphans.objects === 0
       ? []
       : [
-          `  ${countOf(orphans.objects, 'content')} without a file, ${formatBytes(orphans.bytes)}: run content-sync files prune`,
+          `  ${formatCount(orphans.objects, 'content')} without a file, ${formatBytes(orphans.bytes)}: run content-sync files prune`,
         ]),
     ...(repaired === null ? adviceFor(verified) : repairedLines(repaired)),
   ];
@@ -140,10 +140,10 @@ function adviceFor({ faults }: FilesVerified): string[] {
 
 function repairedLines({ again, left }: NonNullable<FilesVerified['repaired']>): string[] {
   return [
-    ...(again === 0 ? [] : [`  ${countOf(again, 'file')} will be fetched again by the next run`]),
+    ...(again === 0 ? [] : [`  ${formatCount(again, 'file')} will be fetched again by the next run`]),
     ...(left === 0
       ? []
-      : [`  ${countText(left)} left: only earlier contents have them, or their store is not configured`]),
+      : [`  ${formatNumber(left)} left: only earlier contents have them, or their store is not configured`]),
   ];
 }
 
@@ -203,7 +203,7 @@ function statusText({ source, fields, next_due: due, trouble }: SourceFilesStatu
   const rows = fields.map(({ resource, field, files, bytes, store }) => [
     resource,
     field,
-    ...FILE_STATUSES.map((status) => countText(files[status])),
+    ...FILE_STATUSES.map((status) => formatNumber(files[status])),
     formatBytes(bytes),
     visibleText(store ?? 'none: no longer fetched'),
   ]);
@@ -225,6 +225,6 @@ function troubleText({
 }: FileFailure): string {
   const which = position === 0 ? field : `${field} ${position}`;
   const again = due_at === null ? '' : `, again at ${due_at.slice(0, 19)} UTC`;
-  const tried = status === 'failed' ? ` (${countText(attempts)} attempts${again})` : '';
+  const tried = status === 'failed' ? ` (${formatNumber(attempts)} attempts${again})` : '';
   return visibleText(`${status} ${resource} ${record_id} ${which}: ${error ?? ''} [${code ?? ''}]${tried}`);
 }

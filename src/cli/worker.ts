@@ -8,7 +8,7 @@ import { createLog } from '../observe/log.ts';
 import { createMetrics, type Metrics } from '../observe/metrics.ts';
 import { Cluster, isShared } from '../server/cluster/cluster.ts';
 import { createAccessCheck, refusalNote } from '../server/endpoints/page-access.ts';
-import { createWorkerPages } from '../server/endpoints/pages.ts';
+import { createWorkerPages } from '../server/endpoints/status-pages.ts';
 import { combineWatchers, logRuns } from '../server/log-runs.ts';
 import { type Receiver, startReceiver } from '../server/receiver/start-receiver.ts';
 import { openPages, settingsWarnings } from '../server/serve-warnings.ts';

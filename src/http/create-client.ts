@@ -104,14 +104,14 @@ function createSecretKeeper(secrets: string[]): KeepSecret {
 
 /** Headers for the origin of `base_url`, with lower-case names. */
 function requestHeaders(profile: Readonly<Record<string, string>>): Record<string, string> {
-  const own = Object.entries(profile).map(([name, value]) => [name.toLowerCase(), value]);
+  const ofProfile = Object.entries(profile).map(([name, value]) => [name.toLowerCase(), value]);
   return {
     ...PLAIN_HEADERS,
     // The service's document shows Content-Type on a request without a body.
     'content-type': 'application/json',
     // A cached response may be older than the requested change.
     'cache-control': 'no-cache',
-    ...Object.fromEntries(own),
+    ...Object.fromEntries(ofProfile),
   };
 }
 

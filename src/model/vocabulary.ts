@@ -4,7 +4,7 @@
 export const WALK_MODES = ['full', 'incremental'] as const;
 export type ScanMode = (typeof WALK_MODES)[number];
 
-/** Priority of a request in the rate limiter, highest first. */
+/** Priority ("lane") of a request in the rate limiter, highest first: `refetch` is for webhooks, `bulk` for files. */
 export const LANES = ['refetch', 'incremental', 'backfill', 'bulk'] as const;
 export type Lane = (typeof LANES)[number];
 
@@ -12,7 +12,10 @@ export type Lane = (typeof LANES)[number];
 export const RUN_STATUSES = ['ok', 'partial', 'failed', 'deferred', 'interrupted'] as const;
 export type RunStatus = (typeof RUN_STATUSES)[number];
 
-/** The meaning of an HTTP response for its request. */
+/**
+ * The meaning of an HTTP response for its request (`http/outcome/outcome-table.ts`): `limited` is "too many requests",
+ * `reauth` a refused credential, `skip` a success without content, `stop` an error that a retry cannot fix.
+ */
 export const OUTCOMES = ['ok', 'retry', 'limited', 'reauth', 'skip', 'stop'] as const;
 export type Outcome = (typeof OUTCOMES)[number];
 

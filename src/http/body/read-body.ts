@@ -111,6 +111,7 @@ async function* decompressOne(
 ): AsyncGenerator<Buffer> {
   const first = await chunks.next();
   if (first.done === true) return;
+  // An error of the connection is passed on as it is; any other one means that the compressed data is damaged.
   const source = { error: undefined as unknown };
   const compressed = async function* (): AsyncGenerator<Buffer> {
     try {

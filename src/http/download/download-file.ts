@@ -21,7 +21,7 @@ export interface DownloadParts {
   client: ClientParts;
   /** Retry quota of downloads, so that failing files do not use up that of records. */
   quota: ClientParts['quota'];
-  /** Used for other hosts, without credential, certificate and outcome rules of the service. */
+  /** Used for other origins, such as a CDN: without credential, certificate and outcome rules of the service. */
   elsewhere: { exchange: ClientParts['exchange']; judge: ClientParts['judge']; limiterFor: ClientParts['limiterFor'] };
   rules: AddressRules;
 }
@@ -74,7 +74,7 @@ function loopParts(progress: DownloadProgress): ClientParts {
       secrets,
       isOwn: request.isOwn,
       allowsOthers: true,
-      judge: (url) => {
+      assertAllowed: (url) => {
         progress.at = url;
         if (url.origin !== home) refusePrivateUrl(url, rules);
       },
@@ -180,7 +180,6 @@ const OF_ONE_FILE: ReadonlySet<string> = new Set([
   'bad_request',
   'forbidden',
   'headers_too_large',
-  'unexpected_status',
   'too_many_redirects',
   'unexpected_status',
   'unsupported_encoding',

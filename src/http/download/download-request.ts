@@ -20,6 +20,7 @@ export interface DownloadRequest {
   /** Validators of the stored file, for a conditional request; both null for an unconditional one. */
   etag: string | null;
   lastModified: string | null;
+  /** Counts the requests of the download. */
   meter: RequestMeter;
   signal: AbortSignal;
 }

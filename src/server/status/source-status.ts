@@ -19,15 +19,16 @@ import {
   type SourceStatus,
   type WebhookStatus,
 } from './snapshot.ts';
-import { NOTHING_STORED, type ReadSource, type RowCount, type StoredSource } from './stored.ts';
+import { NOTHING_STORED, type StoredStatusSource, type RowCount, type StoredStatus } from './read-stored-status.ts';
 
-/** The settings of a source that its status shows. */
-interface StatusSource extends ReadSource {
+/** A source, as far as its status shows it. */
+interface StatusSource extends StoredStatusSource {
   name: string;
   base_url: string;
   webhook: SourceSettings['webhook'];
 }
 
+/** What the status of one source is built from. */
 export interface StatusParts {
   source: StatusSource;
   activity: SourceActivity;
@@ -41,8 +42,9 @@ export interface StatusParts {
   scrub: (text: string) => string;
 }
 
+/** The last values that were read of the warehouse and the inbox. */
 interface SourceReading {
-  stored: LastRead<StoredSource>;
+  stored: LastRead<StoredStatus>;
   counts: LastRead<ReadonlyMap<string, RowCount>>;
   inbox: LastRead<InboxCounters> | null;
 }
@@ -59,7 +61,7 @@ interface Times {
 export function sourceStatus(parts: StatusParts, { stored, counts, inbox }: SourceReading, times: Times): SourceStatus {
   const { source, activity, scrub } = parts;
   const files = stored.value?.files;
-  // Another process has reported a full store with a file that waits.
+  // A process that found the object store full has stored the error with the file that it could not write.
   const full =
     files === undefined || files.full === null
       ? null
@@ -85,7 +87,7 @@ export function sourceStatus(parts: StatusParts, { stored, counts, inbox }: Sour
 function resourceStatus(
   { activity, schedule }: StatusParts,
   resource: string,
-  source: StoredSource | null,
+  source: StoredStatus | null,
   counts: SourceReading['counts'],
   { now, monotonic }: Times,
 ): ResourceStatus {
@@ -108,7 +110,7 @@ function resourceStatus(
     parked_until: parked !== null && parked > now ? parked : null,
     owner,
     runs: stored.runs.map((run) => {
-      // Its process was killed.
+      // It is stored as running, and no process runs it: its process was killed.
       const isDead = run.status === 'running' && running === null && owner === null;
       return isDead ? Object.assign({}, run, { status: 'interrupted' }) : run;
     }),
@@ -157,7 +159,7 @@ const MAX_FIRST_OPENING_MS = 5 * 60_000;
 
 function warehouseStatus(
   { source, scrub }: StatusParts,
-  { value, readAt, error, isLate }: LastRead<StoredSource>,
+  { value, readAt, error, isLate }: LastRead<StoredStatus>,
   { now, startedAt }: Times,
 ): SourceStatus['warehouse'] {
   const isOpening = error instanceof SyncError && error.code === 'warehouse_opening';

@@ -11,6 +11,7 @@ import type { SourceDetails } from '../status/source-details.ts';
 import { type AccessCheck, CHALLENGE, type PageAccess } from './page-access.ts';
 import { jsonResponse, textResponse } from './responses.ts';
 
+/** What the pages of a worker (`content-sync worker`) need: it has readiness and metrics, and no status page. */
 export interface WorkerPagesOptions {
   ready: () => Promise<Readiness>;
   /** Prometheus text. */
@@ -25,11 +26,12 @@ export interface PagesOptions extends WorkerPagesOptions {
   details: (source: string) => Promise<SourceDetails | null>;
 }
 
-/** Never rejects. */
+/** Answers a request for one of these endpoints. Never rejects. */
 export type Pages = (request: Request) => Promise<Response>;
 
 type PageHandler = (context: Context) => Promise<Response>;
 
+/** Content-Security-Policy of a page that may load nothing, and, with `NOTHING`, send nothing. */
 const LOCKED = "default-src 'none'; base-uri 'none'; frame-ancestors 'none'";
 const NOTHING = `${LOCKED}; form-action 'none'`;
 
@@ -43,6 +45,7 @@ const DEFAULT_HEADERS = {
   'cross-origin-resource-policy': 'same-origin',
 } as const;
 
+/** The pages of `serve`. */
 export function createPages(options: PagesOptions): Pages {
   const app = createApp(options);
   const guarded = guardBy(options.access);
