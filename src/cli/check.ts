@@ -53,7 +53,9 @@ export function checkCommand(context: CliContext): Command {
     });
 }
 
+/** The findings about a resource, the service or the copy. */
 export interface Section {
+  /** The resource, `service` or `copy`. */
   resource: string;
   findings: CheckFinding[];
 }

@@ -62,7 +62,10 @@ function pruneCommand(context: CliContext): Command {
     });
 }
 
-/** Opens the warehouse and the file stores. Throws `ConfigError` if the source stores no files, or has no warehouse yet. */
+/**
+ * Passes the warehouse and the stores of the files of a source to `work`. Throws `ConfigError` if the source stores no
+ * files, or has no warehouse yet.
+ */
 async function withFiles<T>(
   context: CliContext,
   { source }: ChosenSource,
@@ -126,11 +129,11 @@ function verifiedText(source: string, verified: FilesVerified): string {
 const MEANINGS: Readonly<Record<string, string>> = FILE_FAULTS;
 
 function faultText({ kind, store, sha256, files }: FaultyFile): string {
-  const shown = files.map(({ resource, record_id, field, position, valid_to }) => {
+  const names = files.map(({ resource, record_id, field, position, valid_to }) => {
     const where = position === 0 ? field : `${field} ${position}`;
     return `${resource} ${record_id} ${where}${valid_to === null ? '' : `, until ${valid_to.slice(0, 19)} UTC`}`;
   });
-  return `${kind} ${sha256 ?? store}: ${shown.join('; ')}`;
+  return `${kind} ${sha256 ?? store}: ${names.join('; ')}`;
 }
 
 function adviceFor({ faults }: FilesVerified): string[] {

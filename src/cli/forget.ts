@@ -31,8 +31,8 @@ export function forgetCommand(context: CliContext): Command {
     .option('--dry-run', 'Only count what would be erased')
     .option('--yes', 'Do not ask; required without a terminal')
     .action(async (resource: string, ids: string[], options: ForgetCommandOptions) => {
-      const named = { ...options, source: soleSource(context, options, resource) };
-      await forEachSource(context, named, [resource], (chosen) => forget(context, chosen, resource, ids, options));
+      const inSource = { ...options, source: soleSource(context, options, resource) };
+      await forEachSource(context, inSource, [resource], (chosen) => forget(context, chosen, resource, ids, options));
     });
 }
 
@@ -54,7 +54,7 @@ async function forget(
   context: CliContext,
   { source, log }: ChosenSource,
   resource: string,
-  named: readonly string[],
+  requestedIds: readonly string[],
   options: ForgetCommandOptions,
 ): Promise<ExitCode> {
   const { privacy_key: key } = source;
@@ -64,7 +64,7 @@ async function forget(
       hint: "set privacy_key at the top level of the config, such as privacy_key: '${CONTENT_PRIVACY_KEY}' (openssl rand -hex 32), and keep it for as long as the warehouse",
     });
   }
-  if (named.includes('')) {
+  if (requestedIds.includes('')) {
     throw new ConfigError('usage', 'an id is empty, and no record has such an id', {
       hint: 'check the ids on the command line, such as a shell variable that is not set',
     });
@@ -72,7 +72,7 @@ async function forget(
   // Without a warehouse there is nothing to erase, and none is created.
   await (await openWarehouseToRead(source.warehouse, context.clock)).close();
   return withApp(context, { source, log }, async (app) => {
-    const ids = [...new Set(named)];
+    const ids = [...new Set(requestedIds)];
     const { counts, waiting } = await findTraces(context, app, resource, ids);
     const found = [...counts.keys()];
     const at = timestampText(context.clock.now());

@@ -65,8 +65,8 @@ function parseSince(text: string, now: number): number {
   const span = timeSpan.safeParse(text);
   if (span.success) return now - span.data;
   const [isTime, zone] = TIME.exec(text) ?? [];
-  const written = isTime === undefined || zone !== undefined ? text : `${text}Z`;
-  const at = DATE.test(text) || isTime !== undefined ? Date.parse(written.replace(' ', 'T')) : Number.NaN;
+  const withZone = isTime === undefined || zone !== undefined ? text : `${text}Z`;
+  const at = DATE.test(text) || isTime !== undefined ? Date.parse(withZone.replace(' ', 'T')) : Number.NaN;
   if (!Number.isNaN(at)) return at;
   throw new ConfigError('usage', `"${text}" is no time`, {
     hint: 'write a date (2026-11-20), a time (2026-11-20T08:00:00Z) or a span before now (7d, 12h, 30m)',
@@ -77,7 +77,7 @@ function showCommand(context: CliContext): Command {
   return sourceCommand('show')
     .description('Show one run: counts, requests by outcome, warnings, schema changes, rejected records, the error')
     .argument('<run>', 'Run id, as `runs` and the log show it')
-    .action(async (id: string, _own: object, command: Command) => {
+    .action(async (id: string, _options: object, command: Command) => {
       // The parent command reads the options that both have.
       const options: RunsOptions = command.optsWithGlobals();
       let isFound = false;

@@ -19,6 +19,7 @@ interface ResourceSummary {
   resource: string;
   rows: number;
   deleted: number;
+  /** Deletes that wait for a user's decision. */
   held: number;
   last_success: string | null;
   lag_seconds: number | null;
@@ -38,6 +39,7 @@ interface ResourceSummary {
   error: StoredResource['runs'][number]['error'];
 }
 
+/** A resource that is no longer copied, whose tables remain. */
 interface FormerResource {
   resource: string;
   rows: number;
@@ -67,9 +69,9 @@ async function readSourceSummary({ source }: ChosenSource, { clock }: CliContext
     const { resources: all, files } = await readStoredStatus(source, warehouse.own, now);
     const resources: ResourceSummary[] = [];
     for (const resource of source.resources) {
-      const own = files.resources.get(resource);
+      const fileStatus = files.resources.get(resource);
       const summary = await summarizeResource(warehouse, resource, all.get(resource) ?? NOTHING_STORED, now);
-      resources.push({ ...summary, ...(own && { files: own }) });
+      resources.push({ ...summary, ...(fileStatus && { files: fileStatus }) });
     }
     const former = await formerResources(warehouse, source.resources);
     return {

@@ -169,8 +169,8 @@ function inheritResources(profile: ProfileFields): { value: ProfileFields; findi
   if (!isPlainMap(resources)) return { value: profile, findings: [] };
   const findings = Object.keys(resources).flatMap((name) => extendsFinding(resources, name) ?? []);
   if (partAt(defaults, 'extends') !== undefined) findings.push(DEFAULTS_EXTEND);
-  const inherited = Object.entries(resources).map(([name, own]) => {
-    if (!isPlainMap(own) || !isPlainMap(defaults)) return [name, own];
+  const inherited = Object.entries(resources).map(([name, resource]) => {
+    if (!isPlainMap(resource) || !isPlainMap(defaults)) return [name, resource];
     const layers = resourceAncestors(resources, name).map((one) => resources[one]);
     const fields = layers.filter(isPlainMap).reduceRight<ProfileFields>((below, over) => merge(below, over), defaults);
     return [name, mapTexts(fields, (text) => text.replaceAll(RESOURCE_NAME, () => name))];

@@ -223,8 +223,8 @@ export function placementFindings(warehouse: string, sources: readonly string[],
 
 /** Adds the findings of this source to its faults. */
 function withOwnFaults(source: CheckedSource, found: readonly SettingsFinding[]): CheckedSource {
-  const own = found.filter(({ path }) => path[1] === source.name).map(source.locate);
-  return { ...source, faults: [...source.faults, ...own] };
+  const ofSource = found.filter(({ path }) => path[1] === source.name).map(source.locate);
+  return { ...source, faults: [...source.faults, ...ofSource] };
 }
 
 /** Finds the variable that disables the check of certificates. */
@@ -251,7 +251,7 @@ function assemble(
     const { profile } = source;
     const resources = Object.keys(profile.resources).filter((one) => settings.resources?.includes(one) ?? true);
     const hash_key = settings.hash_key ?? privacy_key;
-    const filesPlace = { cwd, env, fileMode: common.file_mode };
+    const filesContext = { cwd, env, fileMode: common.file_mode };
     return [
       {
         ...settings,
@@ -261,7 +261,7 @@ function assemble(
         profile,
         resources,
         auth: settings.auth ?? { type: 'none' },
-        files: resolveFiles({ ...settings, name, profile, resources }, filesPlace),
+        files: resolveFiles({ ...settings, name, profile, resources }, filesContext),
         webhook: settings.webhook ?? null,
         network: resolveNetwork(http, cwd, env),
         keep_runs,

@@ -204,7 +204,7 @@ export function warehouseTransportFault(address: string, env: NodeJS.ProcessEnv)
 /** Returns texts that must not be logged, also of an invalid address: the password in each encoding, and the address. */
 export function addressSecrets(address: string, env: NodeJS.ProcessEnv): string[] {
   if (settingKind(address) !== 'postgres') return [];
-  const own = passwordForms(address);
+  const own = passwordSpellings(address);
   const passwords = [...own, env['PGPASSWORD'] ?? ''].filter((text) => text !== '' && !COMMON_WORDS.has(text));
   return [...new Set([...passwords, ...(own.length === 0 ? [] : [address])])];
 }
@@ -213,7 +213,7 @@ export function addressSecrets(address: string, env: NodeJS.ProcessEnv): string[
 const COMMON_WORDS = new Set(['postgres', 'postgresql']);
 
 /** Returns the password as written and decoded, also of an invalid address. */
-function passwordForms(address: string): string[] {
+function passwordSpellings(address: string): string[] {
   const url = URL.parse(address);
   const asWritten = [
     /^[^:]+:\/\/[^:/?#]*:([^/?#]*)@/.exec(address)?.[1] ?? '',
