@@ -12,8 +12,8 @@ export interface OriginPolicy {
   home: string;
   /** True if other origins may be requested. They never get the credential. */
   allowsOthers: boolean;
-  /** Returns false for a URL of `home` that gets no credential; by default all get it. */
-  isOwn?: ((url: URL) => boolean) | undefined;
+  /** Returns true for a URL of `home` with which the credential is sent; by default it is sent with all of them. */
+  getsCredential?: ((url: URL) => boolean) | undefined;
   /** Called with each URL before it is requested; throws `SyncError` to refuse it. By default all are allowed. */
   assertAllowed?: ((url: URL) => void) | undefined;
   /** Max redirects; default 3. */
@@ -56,8 +56,8 @@ export function redirectTarget(
   return { url, credentialed: from.credentialed && isCredentialed(url, policy), count: from.count + 1 };
 }
 
-function isCredentialed(url: URL, { home, isOwn }: OriginPolicy): boolean {
-  return url.origin === home && (isOwn === undefined || isOwn(url));
+function isCredentialed(url: URL, { home, getsCredential }: OriginPolicy): boolean {
+  return url.origin === home && (getsCredential === undefined || getsCredential(url));
 }
 
 /** Throws `SyncError` (stop) for a redirect that would lose the body of a POST. */

@@ -10,7 +10,7 @@ import type { JsonValue } from '../model/json.ts';
 import { clockOf } from '../model/timestamp-text.ts';
 import { type Credentials, falsifyCredential, NO_CREDENTIAL, type SentCredential } from './auth/credentials.ts';
 import { MemoryReservation } from './body/answer-memory.ts';
-import { type ShownQuery, shownUrl } from './body/read-body.ts';
+import { type QueryVisibility, describeUrl } from './body/read-body.ts';
 import {
   type ApiAnswer,
   type ApiRequest,
@@ -100,7 +100,7 @@ export interface ClientParts {
   origins: OriginPolicy;
   quota: RetryQuota;
   backoff: BackoffLimits;
-  shownQuery: ShownQuery;
+  queryVisibility: QueryVisibility;
   version: RequestedVersion;
   log: ((event: AttemptEvent) => void) | undefined;
   retried: ((event: RetryEvent) => void) | undefined;
@@ -268,7 +268,7 @@ class RunningRequest {
       this.#target = { ...target, url: withoutParams(target.url, target.credentialed ? credentials.queryNames : []) };
     } catch (error) {
       if (!(error instanceof SyncError)) throw error;
-      const message = `${this.#method} ${this.#shownUrl()} answered ${status}: ${error.message}`;
+      const message = `${this.#method} ${this.#describeUrl()} answered ${status}: ${error.message}`;
       throw new SyncError(error.code, message, { recovery: error.recovery, hint: error.hint });
     }
   }
@@ -326,7 +326,7 @@ class RunningRequest {
     const { backoff, retried, clock } = this.#parts;
     const retry = this.#failures;
     const wait_ms = backoffDelay(retry, backoff, Math.random);
-    retried?.({ method: this.#method, url: this.#shownUrl(), retry, ...failed, wait_ms });
+    retried?.({ method: this.#method, url: this.#describeUrl(), retry, ...failed, wait_ms });
     return clock.sleep(wait_ms, this.#request.signal);
   }
 
@@ -369,7 +369,7 @@ class RunningRequest {
     return requestError({
       judged,
       method: this.#method,
-      url: this.#shownUrl(),
+      url: this.#describeUrl(),
       hint: hintFor(judged, { url: this.#target.url, versionPrefix: version.prefix }),
       attempts: Math.max(this.#failures, this.#limited, 1),
       secrets: origins.secrets,
@@ -385,7 +385,7 @@ class RunningRequest {
     this.#parts.log?.({
       msg: 'request',
       method: this.#method,
-      url: this.#shownUrl(),
+      url: this.#describeUrl(),
       status: answer.status === 0 ? null : answer.status,
       outcome,
       code,
@@ -395,8 +395,8 @@ class RunningRequest {
     });
   }
 
-  #shownUrl(): string {
-    return shownUrl(this.#target.url, this.#parts.shownQuery);
+  #describeUrl(): string {
+    return describeUrl(this.#target.url, this.#parts.queryVisibility);
   }
 }
 

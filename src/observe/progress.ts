@@ -100,7 +100,7 @@ export function endResource(progress: ResourceProgress, at: number, state: strin
 }
 
 /** Computes rates, progress (0..1) and remaining time at `at` (monotonic ms); the latter two are null without a total. */
-export function ratesOf(progress: ResourceProgress, at: number) {
+export function computeRates(progress: ResourceProgress, at: number) {
   const [oldest] = progress.recent;
   const seconds = oldest === undefined ? 0 : Math.max((progress.endedAt ?? at) - oldest.at, 1) / 1_000;
   const perSecond = (count: number, before: number): number => (seconds === 0 ? 0 : (count - before) / seconds);

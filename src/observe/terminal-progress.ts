@@ -1,6 +1,6 @@
 // Live progress lines on a terminal.
 import { formatNumber, formatDuration, formatPercent, formatRate } from './format-values.ts';
-import { type ProgressSnapshot, type RateLimiterProgress, ratesOf, type ResourceProgress } from './progress.ts';
+import { type ProgressSnapshot, type RateLimiterProgress, computeRates, type ResourceProgress } from './progress.ts';
 
 /** Standard error, or a stream of a test. */
 type LiveStream = NodeJS.WritableStream & { isTTY?: boolean; columns?: number; rows?: number };
@@ -61,7 +61,7 @@ function progressLines(snapshot: ProgressSnapshot, width: number): string[] {
 function describeProgress(progress: ResourceProgress, { at, rateLimiter }: ProgressSnapshot): string[] {
   const { records, total, state, began } = progress;
   if (began === null) return [state];
-  const { recordsPerSecond, requestsPerSecond, done, etaSeconds } = ratesOf(progress, at);
+  const { recordsPerSecond, requestsPerSecond, done, etaSeconds } = computeRates(progress, at);
   const { allowedPerSecond: allowed } = rateLimiter;
   return [
     total === null ? formatNumber(records) : `${formatNumber(records)}/${formatNumber(total)}`,

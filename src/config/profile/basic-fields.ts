@@ -1,6 +1,6 @@
 /**
  * Building blocks of the schemas of settings and profiles: paths in a JSON body (`meta.next`), durations (`10m`), sizes
- * (`64MiB`), the place of a value in a request (`header:X-Page`), and templates (`/posts/{id}`).
+ * (`64MiB`), the location of a value in a request (`header:X-Page`), and templates (`/posts/{id}`).
  */
 import { z } from 'zod';
 import { fieldPathText, isEach, keysOfPath, parseBodyPath } from '../../model/body-path.ts';
@@ -138,7 +138,7 @@ export function parsePlace(text: string): RequestPlace {
 }
 
 /** The part of a request that contains a template; it decides how values are escaped. */
-export type TemplatePlace = 'path' | 'query' | 'header' | 'body';
+export type TemplateLocation = 'path' | 'query' | 'header' | 'body';
 
 /** Values of variables by name; null for a variable without a value in this request. */
 export type TemplateValues = Readonly<Record<string, string | null>>;
@@ -162,18 +162,18 @@ export function variablesIn(templates: unknown): string[] {
 /**
  * Fills in the variables of a template; null if one has no value, so that the caller omits the parameter, header or
  * field. Values are escaped in a path; the caller escapes those in a query or body. Throws `SyncError`
- * (`bad_template_value`, skip) for a value that cannot be sent in this place.
+ * (`bad_template_value`, skip) for a value that cannot be sent in this location.
  */
-export function fillTemplate(template: string, values: TemplateValues, place: TemplatePlace): string | null {
+export function fillTemplate(template: string, values: TemplateValues, location: TemplateLocation): string | null {
   let isComplete = true;
   const filled = template.replaceAll(VARIABLE, (_, name: string) => {
     const value = Object.hasOwn(values, name) ? (values[name] ?? null) : null;
     if (value === null) isComplete = false;
-    return value === null ? '' : escapeValue(value, name, place);
+    return value === null ? '' : escapeValue(value, name, location);
   });
   if (!isComplete) return null;
-  if (place === 'path' && hasDotSegment(filled)) throw badTemplateValue(filled, 'would lead to another path');
-  if (place === 'header' && filled !== template && filled.trim() !== filled)
+  if (location === 'path' && hasDotSegment(filled)) throw badTemplateValue(filled, 'would lead to another path');
+  if (location === 'header' && filled !== template && filled.trim() !== filled)
     throw badTemplateValue(filled, 'begins or ends with blanks, which a header loses');
   return filled;
 }
@@ -181,15 +181,15 @@ export function fillTemplate(template: string, values: TemplateValues, place: Te
 const CONTROL = /\p{Cc}/u;
 const HEADER_VALUE = /^[\t\x20-\x7e]*$/;
 
-function escapeValue(value: string, name: string, place: TemplatePlace): string {
-  if (!value.isWellFormed() || (place !== 'body' && CONTROL.test(value))) {
+function escapeValue(value: string, name: string, location: TemplateLocation): string {
+  if (!value.isWellFormed() || (location !== 'body' && CONTROL.test(value))) {
     throw badTemplateValue(value, `of {${name}} holds control characters or half characters`);
   }
-  if (place === 'path' && value === '')
+  if (location === 'path' && value === '')
     throw badTemplateValue(value, `of {${name}} is empty: it would lead to another path`);
-  if (place === 'header' && !HEADER_VALUE.test(value))
+  if (location === 'header' && !HEADER_VALUE.test(value))
     throw badTemplateValue(value, `of {${name}} cannot stand in a header`);
-  return place === 'path' ? encodeURIComponent(value) : value;
+  return location === 'path' ? encodeURIComponent(value) : value;
 }
 
 /** True for `.` and `..`, also encoded, which `URL` would resolve to another path. */

@@ -48,7 +48,7 @@ export function fixedCredentials(credential: SentCredential): Credentials {
   };
 }
 
-/** Returns an invalid credential that looks like the real one (same header, scheme and length), without any text of it. */
+/** Returns an invalid credential that looks like the real one (same header and scheme), without any text of it. */
 export function falsifyCredential({ headers, query }: SentCredential): SentCredential {
   return { headers: falsifyValues(headers), query: falsifyValues(query) };
 }

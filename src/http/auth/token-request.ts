@@ -13,7 +13,7 @@ import {
   WWWAuthenticateChallengeError,
 } from 'oauth4webapi';
 import type { Grant as GrantName, SchemeOf, SchemeWithSecrets } from '../../config/profile/auth.ts';
-import { fillTemplate, type TemplatePlace, type TemplateValues } from '../../config/profile/basic-fields.ts';
+import { fillTemplate, type TemplateLocation, type TemplateValues } from '../../config/profile/basic-fields.ts';
 import { messageOf, SyncError } from '../../model/errors.ts';
 import type { JsonValue } from '../../model/json.ts';
 import { parseJson } from '../../rows/json/parse-json.ts';
@@ -253,7 +253,7 @@ function loginRequest({ login }: SessionScheme, url: URL, values: TemplateValues
 function fillMap(
   map: Readonly<Record<string, string>>,
   values: TemplateValues,
-  place: TemplatePlace,
+  place: TemplateLocation,
 ): [string, string][] {
   return Object.entries(map).flatMap(([name, template]): [string, string][] => {
     const text = fillTemplate(template, values, place);

@@ -43,7 +43,7 @@ const REQUEST_ID_HEADERS = [
 interface FailedAttempts {
   judged: JudgedAttempt;
   method: HttpMethod;
-  /** As `shownUrl` writes it. */
+  /** As `describeUrl` writes it. */
   url: string;
   attempts: number;
   hint: string | undefined;

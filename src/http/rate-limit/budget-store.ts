@@ -99,7 +99,10 @@ export class BudgetStore {
     }
   }
 
-  /** Takes over the row that was read. The database read its clock between request and answer, so the offset must be in that range. */
+  /**
+   * Takes over the row that was read. The database read its clock between request and answer, so the offset must be in
+   * that range.
+   */
   #takeRow({ state, version, now }: SharedRow, requestedAt: number): void {
     const answeredAt = this.#clock.monotonic();
     [this.#state, this.#version, this.#seenAt] = [state, version, answeredAt];

@@ -18,7 +18,7 @@ import type { Condition } from './plan-alerts.ts';
 
 type ReportedProblem = Omit<Condition, 'alert' | 'count'>;
 
-/** A message, which each type of channel formats in its own way; times as ISO text in UTC. A POST without `body` sends it. */
+/** A message, which each type of channel formats in its own way; a POST sends it as JSON. Times are ISO text in UTC. */
 export interface AlertMessage {
   status: 'firing' | 'over' | 'test';
   /** One line. */

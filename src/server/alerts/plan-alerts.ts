@@ -2,7 +2,7 @@
 import { ALERT_KINDS, type AlertKind, type ChannelSettings } from '../../config/alerts-schema.ts';
 import type { SentAlert } from '../../database/state/server-state.ts';
 import { formatColumnChange } from '../../model/table.ts';
-import { attentionOf } from '../status/attention.ts';
+import { findProblems } from '../status/attention.ts';
 import type { SourceStatus, StatusSnapshot } from '../status/snapshot.ts';
 
 /** Something that a channel may report; times in epoch milliseconds. */
@@ -36,7 +36,7 @@ export interface AlertState {
 export function findConditions(snapshot: StatusSnapshot): AlertState {
   const readable = snapshot.sources.filter(({ warehouse }) => warehouse.problem === null);
   const known = new Set([...readable, ...snapshot.refused].map(({ source }) => source));
-  const found = attentionOf(snapshot).flatMap((problem): Condition[] => {
+  const found = findProblems(snapshot).flatMap((problem): Condition[] => {
     const { alerts = [], source, resource, what, next, command, cause, count = 1 } = problem;
     // What an unreadable warehouse held when it was last read is out of date.
     if (resource !== null && !known.has(source)) return [];

@@ -4,7 +4,7 @@ import { type Context, Hono } from 'hono';
 import { compress } from 'hono/compress';
 import { renderStatusPage } from '../page/overview.ts';
 import { renderRefusedPage, renderSourcePage } from '../page/source-page.ts';
-import { attentionOf, headlineOf } from '../status/attention.ts';
+import { findProblems, buildHeadline } from '../status/attention.ts';
 import type { Readiness } from '../status/collect.ts';
 import type { StatusSnapshot } from '../status/snapshot.ts';
 import type { SourceDetails } from '../status/source-details.ts';
@@ -135,8 +135,8 @@ async function renderPage(options: PagesOptions, name: string | null, nonce: str
 function statusJson({ snapshot }: PagesOptions): PageHandler {
   return async () => {
     const status: StatusSnapshot = await snapshot();
-    const attention = attentionOf(status);
-    return jsonResponse(200, { summary: headlineOf(status, attention), attention, ...status });
+    const attention = findProblems(status);
+    return jsonResponse(200, { summary: buildHeadline(status, attention), attention, ...status });
   };
 }
 

@@ -1,6 +1,6 @@
 // The overview page: a few sources in full, or one row for each of many.
 import { formatCount, formatNumber, NONE } from '../../observe/format-values.ts';
-import { attentionOf, headlineOf, type Attention } from '../status/attention.ts';
+import { findProblems, buildHeadline, type Attention } from '../status/attention.ts';
 import type { SourceStatus, StatusSnapshot } from '../status/snapshot.ts';
 import { columnHead, timeAs, icon, markup, type Markup, type PageTone } from './markup.ts';
 import { renderInFrame, sectionView } from './page-frame.ts';
@@ -14,8 +14,8 @@ const MAX_FINDINGS = 8;
 
 /** Renders the status page: a few sources in full, or a table of many. */
 export function renderStatusPage(snapshot: StatusSnapshot, nonce: string): string {
-  const found = attentionOf(snapshot);
-  const headline = headlineOf(snapshot, found);
+  const found = findProblems(snapshot);
+  const headline = buildHeadline(snapshot, found);
   const title = `${found.length === 0 ? '' : `(${found.length}) `}content-sync`;
   const count = snapshot.sources.length + snapshot.refused.length;
   const isFew = count <= MAX_FULL_SOURCES;

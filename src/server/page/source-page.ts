@@ -1,7 +1,7 @@
 // The page of one source, and of a source whose settings cannot be used.
 import { formatColumnChange } from '../../model/table.ts';
 import { formatNumber, formatBytes, NONE } from '../../observe/format-values.ts';
-import { attentionOf, headlineOf } from '../status/attention.ts';
+import { findProblems, buildHeadline } from '../status/attention.ts';
 import type { FilesStatus, SourceStatus, StatusSnapshot, WebhookStatus } from '../status/snapshot.ts';
 import type { DeliveryDetails, RejectDetails, SourceDetails } from '../status/source-details.ts';
 import {
@@ -41,8 +41,8 @@ export function renderRefusedPage(snapshot: StatusSnapshot, name: string, nonce:
 
 /** The state of the source and what needs attention of it, and then the content. */
 function renderPage(only: StatusSnapshot, source: string, nonce: string, content: Markup): string {
-  const found = attentionOf(only);
-  const headline = headlineOf(only, found);
+  const found = findProblems(only);
+  const headline = buildHeadline(only, found);
   const title = `${found.length === 0 ? '' : `(${found.length}) `}${source} · content-sync`;
   const frame = { title, tone: headline.tone, source, snapshot: only };
   const list = found.length === 0 ? null : attentionList(found, '../', false, null);

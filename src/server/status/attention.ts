@@ -82,7 +82,7 @@ const MANY_LIMITED = { requests: 10, part: 0.05 };
 const MIN_FAILED_FILES = 25;
 
 /** All problems that need a user, the worst first. */
-export function attentionOf(snapshot: StatusSnapshot): Attention[] {
+export function findProblems(snapshot: StatusSnapshot): Attention[] {
   const { at } = snapshot;
   const refused = snapshot.refused.map(({ source, problem }): Attention => {
     const what = 'It is left out, because its settings cannot be used';
@@ -339,7 +339,7 @@ export interface Headline {
 }
 
 /** The overall state in one sentence, and the severity of the worst problem. */
-export function headlineOf(snapshot: StatusSnapshot, found: readonly Attention[]): Headline {
+export function buildHeadline(snapshot: StatusSnapshot, found: readonly Attention[]): Headline {
   const resources = snapshot.sources.flatMap((source) => source.resources);
   const [worst] = found;
   const total = formatCount(resources.length, 'resource');

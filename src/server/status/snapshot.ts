@@ -10,9 +10,8 @@ import type { Problem } from '../source-activity.ts';
 type Time = number | null;
 
 /**
- * The status model: all that the page shows and `/status.json` prints; times in epoch ms, sizes in bytes. To show more,
- * add a field here, read it in `read-stored-status.ts` (from the warehouse) or `source-status.ts` (from this process), and render
- * it in `server/page/`.
+ * The status model; times in epoch ms, sizes in bytes. To show more, add a field here, read it in `read-stored-status.ts`
+ * (from the warehouse) or `source-status.ts` (from this process), and render it in `server/page/`.
  */
 export interface StatusSnapshot {
   at: number;

@@ -7,7 +7,7 @@ import { isThisProcess } from '../../database/state/leases.ts';
 import type { RateLimiterMetrics } from '../../http/rate-limit/rate-limiter.ts';
 import { messageOf, SyncError } from '../../model/errors.ts';
 import { timestampMs } from '../../model/timestamp-text.ts';
-import { ratesOf } from '../../observe/progress.ts';
+import { computeRates } from '../../observe/progress.ts';
 import type { Problem, SourceActivity } from '../source-activity.ts';
 import type { LastRead } from './cached-reader.ts';
 import {
@@ -121,7 +121,7 @@ function runningStatus(activity: SourceActivity, resource: string, monotonic: nu
   const scan = activity.running(resource);
   if (scan === null) return null;
   const { pages, records, total } = scan.progress;
-  const { recordsPerSecond, etaSeconds } = ratesOf(scan.progress, monotonic);
+  const { recordsPerSecond, etaSeconds } = computeRates(scan.progress, monotonic);
   const times = { started_at: scan.startedAt, last_page_at: scan.lastPageAt };
   const rates = { records_per_second: recordsPerSecond, eta_seconds: etaSeconds };
   return { mode: scan.mode, ...times, pages, records, total, ...rates };
