@@ -39,7 +39,7 @@ export interface SourceContext extends InterpolationContext {
   env: NodeJS.ProcessEnv;
   cwd: string;
   /** The path of a file as messages show it. */
-  shown(path: string): string;
+  displayPath(path: string): string;
   readProfile: ReturnType<typeof profileReader>;
   hasPrivacyKey: boolean;
 }

@@ -3,6 +3,7 @@
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from '@prometheus-io/client';
 import type { ScanMode } from '../model/vocabulary.ts';
 
+/** What became of a record of the service, or of its row. */
 export const ROW_RESULTS = ['inserted', 'updated', 'unchanged', 'rejected', 'deleted'] as const;
 export type RowResult = (typeof ROW_RESULTS)[number];
 

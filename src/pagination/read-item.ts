@@ -130,8 +130,8 @@ function unreadable(message: string, cause?: unknown): SyncError {
 }
 
 function missingRecord(path: string): SyncError {
-  const place = path === '' ? 'as its body' : `at ${path}`;
-  return new SyncError('item_missing', `the answer for a single record has no object ${place}`, {
+  const location = path === '' ? 'as its body' : `at ${path}`;
+  return new SyncError('item_missing', `the answer for a single record has no object ${location}`, {
     recovery: 'stop',
     hint: 'set item_record of the resource in the profile to where the record lies',
   });

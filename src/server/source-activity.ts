@@ -9,6 +9,7 @@ import type { FetchedFile } from '../sync/files/file-changes.ts';
 import type { ResourceReport, RunWatcher } from '../sync/report.ts';
 import type { DrainEvent, DrainOutcome } from './inbox/drain.ts';
 
+/** An error as the status shows it. */
 export interface Problem {
   code: string;
   message: string;

@@ -460,6 +460,7 @@ async function readLimit(own: Kysely<OwnTables>, name: string): Promise<string |
   return row?.state ?? null;
 }
 
+/** Stores the state for one origin and credential. */
 export async function saveLimit(own: Kysely<OwnTables>, name: string, state: string, now: number): Promise<void> {
   const values = { state, updated_at: timestampText(now) };
   await own

@@ -11,6 +11,7 @@ interface AgedResponse {
 
 /** Times in local epoch milliseconds, and ages in milliseconds. */
 interface AgeLimits {
+  /** When this scan began. */
   startedAt: number;
   /** End of the scan that this one is compared with; null if this is the first. */
   formerEndedAt: number | null;
@@ -35,6 +36,7 @@ export class PageAges {
   /** True if the page before may show the listing before this scan. */
   #previousMayPredate = false;
   #mayBeIncomplete = false;
+  /** The age of the oldest page. */
   #maxSeenAgeMs = 0;
   /** The longest lifetime of a page in the cache; 0 before one states it; null if an old page states none. */
   #lifetimeMs: number | null = 0;
@@ -49,7 +51,7 @@ export class PageAges {
     if (isBoundary && (mayPredateScan || this.#previousMayPredate)) this.#mayBeIncomplete = true;
     if (answer.age.ageMs > this.#limits.maxAgeMs) this.#mayBeIncomplete = true;
     this.#previousMayPredate = mayPredateScan;
-    this.#note(answer);
+    this.#noteAge(answer);
   }
 
   /**
@@ -63,7 +65,7 @@ export class PageAges {
       again = await read();
     }
     if (again.answer.age.ageMs > 0) this.#mayBeIncomplete = true;
-    this.#note(again.answer);
+    this.#noteAge(again.answer);
     return again;
   }
 
@@ -91,7 +93,7 @@ export class PageAges {
     return requestedAt - (ageMs === 0 ? AGE_STEP_MS : 0) < formerEndedAt;
   }
 
-  #note({ age: { ageMs, lifetimeMs, isStated } }: AgedResponse): void {
+  #noteAge({ age: { ageMs, lifetimeMs, isStated } }: AgedResponse): void {
     if (!isStated) return;
     this.#hasCache = true;
     this.#maxSeenAgeMs = Math.max(this.#maxSeenAgeMs, ageMs);

@@ -27,6 +27,7 @@ export interface DecidedDeletes {
   decision: 'confirm' | 'discard';
   /** Deletes that it applies to. */
   count: number;
+  /** Rows that were deleted by now. */
   deleted: number;
   /** Why it is not carried out yet; null if it is. */
   left: string | null;

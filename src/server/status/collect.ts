@@ -128,7 +128,7 @@ interface StoredStatusOptions {
   read: StatusParts['read'];
 }
 
-/** Reads the status of a source that this process does not serve: only what its warehouse stores. */
+/** Reads the status of a source for a command, which serves none: only what its warehouse stores. */
 export async function readStatusFromWarehouse(
   source: SourceSettings,
   { clock, metrics, secrets, read }: StoredStatusOptions,
