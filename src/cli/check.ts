@@ -10,7 +10,7 @@ import { resourcesNotCopied } from '../database/state/catalog.ts';
 import { newMeter } from '../http/client.ts';
 import { messageOf } from '../model/errors.ts';
 import { visibleText } from '../model/visible-text.ts';
-import { formatPercent, formatRate } from '../observe/figures.ts';
+import { formatPercent, formatRate } from '../observe/format-values.ts';
 import { openProbe, type Probe } from '../server/app.ts';
 import { checkResource } from '../sync/check-resource.ts';
 import { type CliContext, EXIT_CODES, type Paint, painter, printReport, type TextTone } from './command/context.ts';
@@ -53,7 +53,9 @@ export function checkCommand(context: CliContext): Command {
     });
 }
 
+/** The findings about a resource, the service or the copy. */
 export interface Section {
+  /** The resource, `service` or `copy`. */
   resource: string;
   findings: CheckFinding[];
 }
@@ -147,7 +149,7 @@ async function checkService(
 
 function limitsFinding(app: Probe, isAnswered: boolean): CheckFinding {
   if (!isAnswered) return { check: 'limits', status: 'warn', detail: 'unknown, because no response could be used' };
-  const { allowedPerSecond } = app.rateLimiter.figures();
+  const { allowedPerSecond } = app.rateLimiter.metrics();
   if (allowedPerSecond !== null) {
     const share = formatPercent(app.source.rate.share);
     const detail = `about ${formatRate(allowedPerSecond)} requests/s, of which ${share} will be used`;

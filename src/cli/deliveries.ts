@@ -5,7 +5,7 @@ import { DELIVERY_STATES, type DeliveryRow, type DeliveryState } from '../databa
 import { decodeText } from '../http/outcome/read-answer.ts';
 import { ConfigError, SyncError } from '../model/errors.ts';
 import { visibleText } from '../model/visible-text.ts';
-import { countText } from '../observe/figures.ts';
+import { formatNumber } from '../observe/format-values.ts';
 import { findDelivery, replayDeliveries, replayedText } from '../server/controls/replay-deliveries.ts';
 import { alignedLines, type CliContext, printReport, wholeNumber } from './command/context.ts';
 import { type ChosenSource, forEachSource, sourceCommand, type SourceOptions, whileOpen } from './command/sources.ts';
@@ -62,27 +62,28 @@ function replayCommand(context: CliContext): Command {
       if ((options.dead === true) === names.length > 0) {
         throw new ConfigError('usage', 'replay needs either deliveries or --dead');
       }
-      let left = names;
+      /** Deliveries that no inbox had so far. */
+      let remaining = names;
       await forEachReceiving(context, options, async (chosen) => {
         const { name: source, warehouse } = chosen.source;
-        const ids = options.dead === true ? null : left;
+        const ids = options.dead === true ? null : remaining;
         const { replayed, unknown } = await replayDeliveries(warehouse, context.clock, ids);
-        left = unknown;
+        remaining = unknown;
         printReport(context, { source, replayed }, `${source}: ${replayedText(replayed)}`);
       });
-      if (left.length > 0) throw unknownDeliveries(left);
+      if (remaining.length > 0) throw unknownDeliveries(remaining);
     });
 }
 
-/** Opens the inbox of each chosen source that receives webhooks, and runs `look` on it. */
+/** Opens the inbox of each chosen source that receives webhooks, and passes it to `work`. */
 async function inInboxes(
   context: CliContext,
   options: SourceOptions,
-  look: (source: string, inbox: Awaited<ReturnType<typeof openInboxToRead>>) => Promise<void>,
+  work: (source: string, inbox: Awaited<ReturnType<typeof openInboxToRead>>) => Promise<void>,
 ): Promise<void> {
   await forEachReceiving(context, options, async ({ source }) => {
     const opened = await openInboxToRead(source.warehouse, context.clock);
-    await whileOpen(opened, (inbox) => look(source.name, inbox));
+    await whileOpen(opened, (inbox) => work(source.name, inbox));
   });
 }
 
@@ -136,15 +137,15 @@ function formatNote({ differs_from, reason }: DeliveryRow): string {
 function printDelivery(context: CliContext, source: string, row: DeliveryRow): void {
   const { headers, body, size: _size, ...fields } = row;
   const text = decodeBody(body);
-  const shown = text ?? Buffer.from(body).toString('base64');
-  const content = { headers: JSON.parse(headers) as unknown, [text === null ? 'body_base64' : 'body']: shown };
+  const bodyText = text ?? Buffer.from(body).toString('base64');
+  const content = { headers: JSON.parse(headers) as unknown, [text === null ? 'body_base64' : 'body']: bodyText };
   const lines = Object.entries({
     source,
     ...fields,
     headers,
-    body: `${countText(body.byteLength)} bytes${text === null ? ', no text; as base64:' : ''}`,
+    body: `${formatNumber(body.byteLength)} bytes${text === null ? ', no text; as base64:' : ''}`,
   }).flatMap(([name, value]) => (value === null ? [] : [`${name.padEnd(12)} ${visibleText(String(value))}`]));
-  const bodyLines = shown.split('\n').map(visibleText);
+  const bodyLines = bodyText.split('\n').map(visibleText);
   printReport(context, { source, delivery: { ...toJson(row), ...content } }, [...lines, '', ...bodyLines].join('\n'));
 }
 

@@ -12,7 +12,7 @@ import { SyncError } from '../model/errors.ts';
 import { untilAborted } from '../model/waiting.ts';
 import { toTypableCommands } from '../observe/started-as.ts';
 import { type Sandbox, startSandbox } from '../sandbox/sandbox.ts';
-import { filesText, readFileStatus } from '../server/status/stored.ts';
+import { filesText, readFileStatus } from '../server/status/read-stored-status.ts';
 import type { SyncCommand } from '../sync/plan.ts';
 import { alignedLines, type CliContext, EXIT_CODES, FIRST_STEPS } from './command/context.ts';
 import { type ChosenSource, forEachSource, whileOpen, withApp } from './command/sources.ts';

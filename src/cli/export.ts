@@ -4,11 +4,11 @@ import { Command, Option } from 'commander';
 import { type ExportedTable, type ExportReport, exportViews } from '../export/export-views.ts';
 import { EXPORT_FORMATS } from '../export/formats/all-formats.ts';
 import type { ExportFormat } from '../export/formats/export-format.ts';
-import { openFolder } from '../export/targets/local-folder.ts';
 import type { ExportTarget } from '../export/targets/export-target.ts';
+import { openFolder } from '../export/targets/local-folder.ts';
 import { isBucket, openBucket, s3Access } from '../export/targets/s3-bucket.ts';
 import { visibleText } from '../model/visible-text.ts';
-import { countText, formatBytes } from '../observe/figures.ts';
+import { formatBytes, formatNumber } from '../observe/format-values.ts';
 import { alignedLines, type CliContext, printReport } from './command/context.ts';
 import { forEachSource, readSettings, sourceCommand, type SourceOptions } from './command/sources.ts';
 import { dbtCommand } from './dbt.ts';
@@ -94,6 +94,11 @@ function formerLines(tables: readonly string[] | undefined, what: string): strin
 }
 
 function toCells({ table, rows, files, bytes, written_files: written, written_bytes: size }: ExportedTable): string[] {
-  const isWritten = written === 0 ? 'unchanged' : `${countText(written)} written, ${formatBytes(size)}`;
-  return [visibleText(table), `${countText(rows)} rows`, `${countText(files)} files, ${formatBytes(bytes)}`, isWritten];
+  const isWritten = written === 0 ? 'unchanged' : `${formatNumber(written)} written, ${formatBytes(size)}`;
+  return [
+    visibleText(table),
+    `${formatNumber(rows)} rows`,
+    `${formatNumber(files)} files, ${formatBytes(bytes)}`,
+    isWritten,
+  ];
 }

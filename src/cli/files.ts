@@ -8,7 +8,7 @@ import { countFiles, failedFiles, type FileFailure, nextDue } from '../database/
 import { ConfigError } from '../model/errors.ts';
 import { visibleText } from '../model/visible-text.ts';
 import { openStores } from '../object-store/open-stores.ts';
-import { countOf, countText, formatBytes } from '../observe/figures.ts';
+import { formatBytes, formatCount, formatNumber } from '../observe/format-values.ts';
 import type { SourceFiles } from '../sync/files/owned-stores.ts';
 import { type FilesPruned, pruneFiles } from '../sync/files/prune.ts';
 import { type FaultyFile, FILE_FAULTS, type FilesVerified, verifyFiles } from '../sync/files/verify-files.ts';
@@ -62,7 +62,10 @@ function pruneCommand(context: CliContext): Command {
     });
 }
 
-/** Opens the warehouse and the file stores. Throws `ConfigError` if the source stores no files, or has no warehouse yet. */
+/**
+ * Passes the warehouse and the stores of the files of a source to `work`. Throws `ConfigError` if the source stores no
+ * files, or has no warehouse yet.
+ */
 async function withFiles<T>(
   context: CliContext,
   { source }: ChosenSource,
@@ -92,9 +95,9 @@ async function withFiles<T>(
 
 function prunedText(source: string, { rows, objects, bytes, unfinished, unnamed_stores: stores }: FilesPruned): string {
   const removed = [
-    `${countOf(objects, 'content')} (${formatBytes(bytes)})`,
-    countOf(rows, 'row of an earlier content', 'rows of earlier contents'),
-    countOf(unfinished, 'unfinished download'),
+    `${formatCount(objects, 'content')} (${formatBytes(bytes)})`,
+    formatCount(rows, 'row of an earlier content', 'rows of earlier contents'),
+    formatCount(unfinished, 'unfinished download'),
   ];
   const lines = [
     `${source}: removed ${removed.join(', ')}`,
@@ -107,16 +110,16 @@ function verifiedText(source: string, verified: FilesVerified): string {
   const { verdict, objects, files, bytes, faults, orphans, repaired } = verified;
   const state = verdict === 'equal' ? 'whole' : 'NOT WHOLE';
   const kinds = Object.entries(faults.by_kind).map(
-    ([kind, count]) => `${countText(count)} × ${kind}: ${MEANINGS[kind] ?? kind}`,
+    ([kind, count]) => `${formatNumber(count)} × ${kind}: ${MEANINGS[kind] ?? kind}`,
   );
   const lines = [
-    `${source}: ${state}: ${countOf(objects, 'content')} of ${countOf(files, 'file')}, ${formatBytes(bytes)}`,
+    `${source}: ${state}: ${formatCount(objects, 'content')} of ${formatCount(files, 'file')}, ${formatBytes(bytes)}`,
     ...kinds.map((line) => `  ${line}`),
     ...faults.first.map((fault) => `    ${faultText(fault)}`),
     ...(orphans.objects === 0
       ? []
       : [
-          `  ${countOf(orphans.objects, 'content')} without a file, ${formatBytes(orphans.bytes)}: run content-sync files prune`,
+          `  ${formatCount(orphans.objects, 'content')} without a file, ${formatBytes(orphans.bytes)}: run content-sync files prune`,
         ]),
     ...(repaired === null ? adviceFor(verified) : repairedLines(repaired)),
   ];
@@ -126,11 +129,11 @@ function verifiedText(source: string, verified: FilesVerified): string {
 const MEANINGS: Readonly<Record<string, string>> = FILE_FAULTS;
 
 function faultText({ kind, store, sha256, files }: FaultyFile): string {
-  const shown = files.map(({ resource, record_id, field, position, valid_to }) => {
+  const names = files.map(({ resource, record_id, field, position, valid_to }) => {
     const where = position === 0 ? field : `${field} ${position}`;
     return `${resource} ${record_id} ${where}${valid_to === null ? '' : `, until ${valid_to.slice(0, 19)} UTC`}`;
   });
-  return `${kind} ${sha256 ?? store}: ${shown.join('; ')}`;
+  return `${kind} ${sha256 ?? store}: ${names.join('; ')}`;
 }
 
 function adviceFor({ faults }: FilesVerified): string[] {
@@ -140,10 +143,10 @@ function adviceFor({ faults }: FilesVerified): string[] {
 
 function repairedLines({ again, left }: NonNullable<FilesVerified['repaired']>): string[] {
   return [
-    ...(again === 0 ? [] : [`  ${countOf(again, 'file')} will be fetched again by the next run`]),
+    ...(again === 0 ? [] : [`  ${formatCount(again, 'file')} will be fetched again by the next run`]),
     ...(left === 0
       ? []
-      : [`  ${countText(left)} left: only earlier contents have them, or their store is not configured`]),
+      : [`  ${formatNumber(left)} left: only earlier contents have them, or their store is not configured`]),
   ];
 }
 
@@ -197,7 +200,7 @@ function statusText({ source, fields, next_due: due, trouble }: SourceFilesStatu
   const rows = fields.map(({ resource, field, files, bytes, store }) => [
     resource,
     field,
-    ...FILE_STATUSES.map((status) => countText(files[status])),
+    ...FILE_STATUSES.map((status) => formatNumber(files[status])),
     formatBytes(bytes),
     visibleText(store ?? 'none: no longer fetched'),
   ]);
@@ -219,6 +222,6 @@ function troubleText({
 }: FileFailure): string {
   const which = position === 0 ? field : `${field} ${position}`;
   const again = due_at === null ? '' : `, again at ${due_at.slice(0, 19)} UTC`;
-  const tried = status === 'failed' ? ` (${countText(attempts)} attempts${again})` : '';
+  const tried = status === 'failed' ? ` (${formatNumber(attempts)} attempts${again})` : '';
   return visibleText(`${status} ${resource} ${record_id} ${which}: ${error ?? ''} [${code ?? ''}]${tried}`);
 }

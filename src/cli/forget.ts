@@ -8,7 +8,7 @@ import { inParts } from '../database/state/in-parts.ts';
 import { ConfigError, SyncError } from '../model/errors.ts';
 import { timestampText } from '../model/timestamp-text.ts';
 import { visibleText } from '../model/visible-text.ts';
-import { countOf, countText } from '../observe/figures.ts';
+import { formatCount, formatNumber } from '../observe/format-values.ts';
 import type { App } from '../server/app.ts';
 import { countTraces, NO_TRACES, type TraceCounts } from '../sync/forget/traces.ts';
 import { type CliContext, EXIT_CODES, type ExitCode, printReport } from './command/context.ts';
@@ -31,8 +31,8 @@ export function forgetCommand(context: CliContext): Command {
     .option('--dry-run', 'Only count what would be erased')
     .option('--yes', 'Do not ask; required without a terminal')
     .action(async (resource: string, ids: string[], options: ForgetCommandOptions) => {
-      const named = { ...options, source: soleSource(context, options, resource) };
-      await forEachSource(context, named, [resource], (chosen) => forget(context, chosen, resource, ids, options));
+      const inSource = { ...options, source: soleSource(context, options, resource) };
+      await forEachSource(context, inSource, [resource], (chosen) => forget(context, chosen, resource, ids, options));
     });
 }
 
@@ -54,7 +54,7 @@ async function forget(
   context: CliContext,
   { source, log }: ChosenSource,
   resource: string,
-  named: readonly string[],
+  requestedIds: readonly string[],
   options: ForgetCommandOptions,
 ): Promise<ExitCode> {
   const { privacy_key: key } = source;
@@ -64,7 +64,7 @@ async function forget(
       hint: "set privacy_key at the top level of the config, such as privacy_key: '${CONTENT_PRIVACY_KEY}' (openssl rand -hex 32), and keep it for as long as the warehouse",
     });
   }
-  if (named.includes('')) {
+  if (requestedIds.includes('')) {
     throw new ConfigError('usage', 'an id is empty, and no record has such an id', {
       hint: 'check the ids on the command line, such as a shell variable that is not set',
     });
@@ -72,7 +72,7 @@ async function forget(
   // Without a warehouse there is nothing to erase, and none is created.
   await (await openWarehouseToRead(source.warehouse, context.clock)).close();
   return withApp(context, { source, log }, async (app) => {
-    const ids = [...new Set(named)];
+    const ids = [...new Set(requestedIds)];
     const { counts, waiting } = await findTraces(context, app, resource, ids);
     const found = [...counts.keys()];
     const at = timestampText(context.clock.now());
@@ -148,7 +148,7 @@ async function isConfirmed(
   }
   const lines = createInterface({ input: stdin, output: stderr });
   try {
-    const many = ids.length === 1 ? `${resource} ${ids[0]}` : `${countText(ids.length)} records of ${resource}`;
+    const many = ids.length === 1 ? `${resource} ${ids[0]}` : `${formatNumber(ids.length)} records of ${resource}`;
     return /^y(es)?$/i.test((await lines.question(`Erase ${many} for good? [y/N] `)).trim());
   } finally {
     lines.close();
@@ -199,13 +199,13 @@ function remainingWork(erasure: Erasure | null, more: { found: number; unknown: 
   if (erasure === null && more.found === 0) todo.push('no record matches');
   if (erasure?.requests.length === 0) todo.push('nothing was to be erased');
   if (more.unknown > 0) {
-    todo.push(`${countOf(more.unknown, 'id is', 'ids are')} not in the copy, and not blocked: check the spelling`);
+    todo.push(`${formatCount(more.unknown, 'id is', 'ids are')} not in the copy, and not blocked: check the spelling`);
   }
   if (erasure !== null && erasure.remains !== null) todo.push(REMEDIES[erasure.remains]);
   const waiting = erasure?.waiting ?? more.waiting;
   if (waiting > 0) {
     todo.push(
-      `${countText(waiting)} waiting deliveries name other records too: the next content-sync serve reads those and erases the deliveries`,
+      `${formatNumber(waiting)} waiting deliveries name other records too: the next content-sync serve reads those and erases the deliveries`,
     );
   }
   return todo;
@@ -230,10 +230,10 @@ const TRACE_NAMES = [
 
 function formatReport(report: ForgetReport): string {
   const { source, resource, outcome, at, version, records, erased, fingerprints, todo, yours } = report;
-  const counts = TRACE_NAMES.map(([what, word]) => `${countText(erased[what])} ${word}`).join(', ');
+  const counts = TRACE_NAMES.map(([what, word]) => `${formatNumber(erased[what])} ${word}`).join(', ');
   const verb = outcome === 'dry run' ? 'would be erased' : outcome === 'erased' ? 'erased' : 'not erased completely';
   const lines = [
-    `${source}: ${countText(records)} ${records === 1 ? 'record' : 'records'} of ${resource} ${verb}`,
+    `${source}: ${formatNumber(records)} ${records === 1 ? 'record' : 'records'} of ${resource} ${verb}`,
     `  when          ${at}, by content-sync ${version}`,
     `  what          ${counts}`,
     ...fingerprints.map((fingerprint, row) => `  ${row === 0 ? 'fingerprints  ' : ' '.repeat(14)}${fingerprint}`),

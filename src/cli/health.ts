@@ -21,14 +21,17 @@ export function healthCommand(context: CliContext): Command {
     });
 }
 
-/** In a container, the arguments of its main process say what to ask, and where it listens. */
+/**
+ * Asks the named process, or in a container its main process, whose arguments say where it listens. Elsewhere it asks at
+ * the addresses of both in the config, and the first one that responds counts.
+ */
 async function checkHealth(
   context: CliContext,
-  named: ProcessName | undefined,
+  requestedProcess: ProcessName | undefined,
   options: HealthOptions,
 ): Promise<ExitCode> {
   const main = mainProcessArguments();
-  const running = named ?? (main?.[0] === 'serve' || main?.[0] === 'worker' ? main[0] : undefined);
+  const running = requestedProcess ?? (main?.[0] === 'serve' || main?.[0] === 'worker' ? main[0] : undefined);
   if (main !== null && running === undefined) {
     print(context, `this container runs ${main[0] ?? 'nothing'}, which is not checked`);
     return EXIT_CODES.ok;

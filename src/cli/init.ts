@@ -239,7 +239,7 @@ function readProfile({ cwd, env }: CliContext, name: string, config: string): Na
   const isFile = !packagedProfiles().includes(name) && existsSync(resolve(cwd, name));
   const below = relative(dirname(config), resolve(cwd, name));
   const named = !isFile ? name : below.startsWith('.') ? below : `./${below}`;
-  const read = profileReader()(named, dirname(config), { env, readSecret: readSecretFile, shown: () => name });
+  const read = profileReader()(named, dirname(config), { env, readSecret: readSecretFile, displayPath: () => name });
   if ('missing' in read) throw new ConfigError('usage', `--profile: ${read.missing}`);
   if (read.profile === null) throw settingsError(read);
   return { name: named, profile: read.profile };

@@ -7,7 +7,7 @@ import { ConfigError } from '../model/errors.ts';
 import { formatColumnChange } from '../model/table.ts';
 import { timestampText } from '../model/timestamp-text.ts';
 import { visibleText } from '../model/visible-text.ts';
-import { countOf, countText, formatBytes, formatDelay, NONE } from '../observe/figures.ts';
+import { formatCount, formatNumber, formatBytes, formatDelay, NONE } from '../observe/format-values.ts';
 import {
   alignedLines,
   type CliContext,
@@ -65,8 +65,8 @@ function parseSince(text: string, now: number): number {
   const span = timeSpan.safeParse(text);
   if (span.success) return now - span.data;
   const [isTime, zone] = TIME.exec(text) ?? [];
-  const written = isTime === undefined || zone !== undefined ? text : `${text}Z`;
-  const at = DATE.test(text) || isTime !== undefined ? Date.parse(written.replace(' ', 'T')) : Number.NaN;
+  const withZone = isTime === undefined || zone !== undefined ? text : `${text}Z`;
+  const at = DATE.test(text) || isTime !== undefined ? Date.parse(withZone.replace(' ', 'T')) : Number.NaN;
   if (!Number.isNaN(at)) return at;
   throw new ConfigError('usage', `"${text}" is no time`, {
     hint: 'write a date (2026-11-20), a time (2026-11-20T08:00:00Z) or a span before now (7d, 12h, 30m)',
@@ -77,7 +77,7 @@ function showCommand(context: CliContext): Command {
   return sourceCommand('show')
     .description('Show one run: counts, requests by outcome, warnings, schema changes, rejected records, the error')
     .argument('<run>', 'Run id, as `runs` and the log show it')
-    .action(async (id: string, _own: object, command: Command) => {
+    .action(async (id: string, _options: object, command: Command) => {
       // The parent command reads the options that both have.
       const options: RunsOptions = command.optsWithGlobals();
       let isFound = false;
@@ -121,7 +121,7 @@ function formatRuns(runs: readonly RunRecord[], paint: Paint): string {
     const { run_id, resource, status, mode, requests, started_at, finished_at } = run;
     const began = timestampText(started_at).slice(0, 19);
     const took = finished_at === null ? NONE : formatDelay(finished_at - started_at);
-    const cells = [run_id, resource, status, mode, began, took, rowsText(run), countText(requests), formatNote(run)];
+    const cells = [run_id, resource, status, mode, began, took, rowsText(run), formatNumber(requests), formatNote(run)];
     return cells.map(visibleText);
   });
   const painted = (cell: string, column: number): string =>
@@ -140,8 +140,8 @@ function rowsText({ inserted, updated, deleted, held, rejected, unchanged }: Run
     [held, 'held'],
     [rejected, 'rejected'],
   ] as const;
-  const counts = parts.filter(([count]) => count > 0).map(([count, what]) => `${countText(count)} ${what}`);
-  return counts.length === 0 ? `${countText(unchanged)} unchanged` : counts.join(', ');
+  const counts = parts.filter(([count]) => count > 0).map(([count, what]) => `${formatNumber(count)} ${what}`);
+  return counts.length === 0 ? `${formatNumber(unchanged)} unchanged` : counts.join(', ');
 }
 
 function formatNote({ error, warnings }: RunRecord): string {
@@ -165,7 +165,7 @@ function runFacts(part: RunDetails): [title: string, lines: string[]][] {
     return `${reason}  ${record_id ?? NONE}  ${detail}${since}`;
   });
   if (rejects.length === MAX_RUN_REJECTS && rejected > MAX_RUN_REJECTS) {
-    rejectLines.push(`and more, ${countText(rejected)} in all: see _sync_rejects`);
+    rejectLines.push(`and more, ${formatNumber(rejected)} in all: see _sync_rejects`);
   }
   return [
     ['began', [`${timestampText(started_at)} UTC, ${took}`]],
@@ -188,18 +188,18 @@ function remedy(hint: string | null): string[] {
 
 function formatRecords({ records, inserted, updated, unchanged, deleted, held, rejected, pages }: RunDetails): string {
   const parts = [
-    `${countText(inserted)} new`,
-    `${countText(updated)} changed`,
-    `${countText(unchanged)} unchanged`,
-    `${countText(deleted)} deleted`,
-    ...(held > 0 ? [`${countText(held)} deletes held`] : []),
-    ...(rejected > 0 ? [`${countText(rejected)} rejected`] : []),
+    `${formatNumber(inserted)} new`,
+    `${formatNumber(updated)} changed`,
+    `${formatNumber(unchanged)} unchanged`,
+    `${formatNumber(deleted)} deleted`,
+    ...(held > 0 ? [`${formatNumber(held)} deletes held`] : []),
+    ...(rejected > 0 ? [`${formatNumber(rejected)} rejected`] : []),
   ];
-  return `${countText(records)} on ${countOf(pages, 'page')}: ${parts.join(', ')}`;
+  return `${formatNumber(records)} on ${formatCount(pages, 'page')}: ${parts.join(', ')}`;
 }
 
 function formatRequests({ requests, retries, limited, bytes, outcomes }: RunDetails): string {
-  const counted = Object.entries(outcomes).map(([outcome, count]) => `${countText(count)} ${outcome}`);
+  const counted = Object.entries(outcomes).map(([outcome, count]) => `${formatNumber(count)} ${outcome}`);
   const by = counted.length === 0 ? '' : `; by outcome: ${counted.join(', ')}`;
-  return `${countText(requests)}, ${countText(retries)} retried, ${countText(limited)} limited, ${formatBytes(bytes)}${by}`;
+  return `${formatNumber(requests)}, ${formatNumber(retries)} retried, ${formatNumber(limited)} limited, ${formatBytes(bytes)}${by}`;
 }

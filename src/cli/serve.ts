@@ -10,7 +10,7 @@ import { createMetrics } from '../observe/metrics.ts';
 import { isShared } from '../server/cluster/cluster.ts';
 import { openControlSocket } from '../server/endpoints/control-socket.ts';
 import { createAccessCheck, refusalNote } from '../server/endpoints/page-access.ts';
-import { createPages } from '../server/endpoints/pages.ts';
+import { createPages } from '../server/endpoints/status-pages.ts';
 import type { ReceivedSource, ReceiverNote } from '../server/receiver/setup.ts';
 import { startReceiver } from '../server/receiver/start-receiver.ts';
 import { serveSources } from '../server/serve-sources.ts';

@@ -7,10 +7,10 @@ import { readCheckpoint } from '../database/state/checkpoints.ts';
 import { countWindows, type WindowCounts } from '../database/state/windows.ts';
 import { timestampText } from '../model/timestamp-text.ts';
 import { visibleText } from '../model/visible-text.ts';
-import { countOf, countText, durationText } from '../observe/figures.ts';
-import type { FilesStatus, StoredResource } from '../server/status/snapshot.ts';
+import { formatCount, formatDuration, formatNumber } from '../observe/format-values.ts';
 import { describeHeldDeletes } from '../server/status/attention.ts';
-import { countRows, filesText, NOTHING_STORED, readSource } from '../server/status/stored.ts';
+import { countRows, filesText, NOTHING_STORED, readStoredStatus } from '../server/status/read-stored-status.ts';
+import type { FilesStatus, StoredResource } from '../server/status/snapshot.ts';
 import { alignedLines, type CliContext, type Paint, painter, printReport, toneOfStatus } from './command/context.ts';
 import { type ChosenSource, forEachSource, sourceCommand, type SourceOptions, whileOpen } from './command/sources.ts';
 
@@ -31,7 +31,7 @@ export function statusCommand(context: CliContext): Command {
 async function readSourceSummary({ source }: ChosenSource, { clock }: CliContext) {
   return whileOpen(await openWarehouseToRead(source.warehouse, clock), async (warehouse) => {
     const now = clock.now();
-    const { resources: all, files } = await readSource(source, warehouse.own, now);
+    const { resources: all, files } = await readStoredStatus(source, warehouse.own, now);
     const resources: ResourceSummary[] = [];
     for (const resource of source.resources) {
       const stored = all.get(resource) ?? NOTHING_STORED;
@@ -103,12 +103,12 @@ const LAST_RUN = HEAD.indexOf('last run');
 function formatTable({ source, warehouse, resources, not_copied: former = [] }: SourceSummary, paint: Paint): string {
   const rows = resources.map((status) => [
     status.resource,
-    countText(status.rows),
-    countText(status.deleted),
+    formatNumber(status.rows),
+    formatNumber(status.deleted),
     status.last_success?.slice(0, 19) ?? 'never',
-    status.lag_seconds === null ? '–' : durationText(status.lag_seconds),
+    status.lag_seconds === null ? '–' : formatDuration(status.lag_seconds),
     status.last_run ?? 'none',
-    countText(status.rejects),
+    formatNumber(status.rejects),
     visibleText(status.cursor ?? '–'),
   ]);
   const notes = [...resources.flatMap(formatNotes), ...former.map(formerNote)].map(visibleText);
@@ -125,7 +125,7 @@ function formatNotes({ resource, unfinished, due, paused, error, held, windows, 
   ];
   if (unfinished !== null) {
     const { mode, pages } = unfinished;
-    notes.push(`${resource}: a ${mode} sync stopped after ${countText(pages)} pages; the next run resumes there`);
+    notes.push(`${resource}: a ${mode} sync stopped after ${formatNumber(pages)} pages; the next run resumes there`);
   }
   if (due !== null) notes.push(`${resource}: the service requested a wait until ${due} UTC`);
   if (paused !== null) {
@@ -143,7 +143,7 @@ function formatNotes({ resource, unfinished, due, paused, error, held, windows, 
 
 function formerNote({ resource, rows, last_success: success }: FormerResource): string {
   const since = success === null ? '' : ` as of ${success.slice(0, 19)} UTC`;
-  return `${resource}: no longer copied, ${countOf(rows, 'row')} ${rows === 1 ? 'remains' : 'remain'}${since}; its tables and views stay as they are`;
+  return `${resource}: no longer copied, ${formatCount(rows, 'row')} ${rows === 1 ? 'remains' : 'remain'}${since}; its tables and views stay as they are`;
 }
 
 function windowsNote(resource: string, counts: WindowCounts): string {
@@ -154,7 +154,7 @@ function windowsNote(resource: string, counts: WindowCounts): string {
     [differing, 'with other totals than the service states'],
     [dropped, 'dropped by age'],
   ];
-  const parts = more.flatMap(([count, what]) => (count === 0 ? [] : [`${countText(count)} ${what}`]));
+  const parts = more.flatMap(([count, what]) => (count === 0 ? [] : [`${formatNumber(count)} ${what}`]));
   const since = oldest === null ? '' : ` since ${oldest}`;
-  return `${resource}: ${[`${countText(windows)} windows${since}`, `${countText(final)} final`, ...parts].join(', ')}`;
+  return `${resource}: ${[`${formatNumber(windows)} windows${since}`, `${formatNumber(final)} final`, ...parts].join(', ')}`;
 }

@@ -149,14 +149,14 @@ async function unlessPaused(
   areNamed: boolean,
 ): Promise<string[]> {
   const pauses = await readPauses(warehouse.own);
-  const left = resources.filter((resource) => !pauses.has(resource));
+  const unpaused = resources.filter((resource) => !pauses.has(resource));
   for (const resource of resources) {
-    if (left.includes(resource)) continue;
+    if (unpaused.includes(resource)) continue;
     const error = pausedError(source.name, resource);
-    if (areNamed || left.length === 0) throw error;
+    if (areNamed || unpaused.length === 0) throw error;
     log.warn({ resource, hint: error.hint }, error.message);
   }
-  return left;
+  return unpaused;
 }
 
 /**
@@ -218,22 +218,23 @@ async function reportAlerts(context: CliContext, synced: readonly SyncedSource[]
   }
 }
 
-// Syncs several resources in parallel, parents first, with one report.
-
-/** Syncs resources in parallel, as one report; one that depends on another resource comes after that one. */
+/** Syncs resources in parallel, as one report; a resource whose listings are per record of a parent comes after it. */
 async function syncTogether(
   source: SourceSettings,
   resources: readonly string[],
   syncOne: (resource: string) => Promise<RunReport>,
 ): Promise<RunReport> {
-  const begun = new Map<string, Promise<RunReport>>();
+  const reportsByName = new Map<string, Promise<RunReport>>();
   const begin = (resource: string): Promise<RunReport> => {
     const parent = parentOf(source.profile.resources[resource]);
-    const before = parent !== null && resources.includes(parent) ? (begun.get(parent) ?? begin(parent)) : null;
-    const known = begun.get(resource);
-    if (known !== undefined) return known;
-    const report = before === null ? syncOne(resource) : before.catch(() => undefined).then(() => syncOne(resource));
-    begun.set(resource, report);
+    const ofParent =
+      parent !== null && resources.includes(parent) ? (reportsByName.get(parent) ?? begin(parent)) : null;
+    const inProgress = reportsByName.get(resource);
+    if (inProgress !== undefined) return inProgress;
+    // If the parent fails, its resource is synced all the same, with the rows of the parent as they are.
+    const report =
+      ofParent === null ? syncOne(resource) : ofParent.catch(() => undefined).then(() => syncOne(resource));
+    reportsByName.set(resource, report);
     return report;
   };
   const reports = await Promise.all(resources.map(begin));

@@ -5,7 +5,7 @@ import { openWarehouseToRead, sharedDatabase } from '../database/databases.ts';
 import type { Verdict } from '../database/own-tables.ts';
 import { timestampText } from '../model/timestamp-text.ts';
 import { visibleText } from '../model/visible-text.ts';
-import { countText } from '../observe/figures.ts';
+import { formatNumber } from '../observe/format-values.ts';
 import type { App } from '../server/app.ts';
 import { type Difference, DIFFERENCES, type VerifyReport } from '../sync/verify/report.ts';
 import {
@@ -102,16 +102,16 @@ const VERDICT_TEXTS: Readonly<Record<Verdict, string>> = {
 function formatReport(report: VerifyReport): string {
   const { resource, verdict, mode, requests, compared, differences, listing, remedies } = report;
   const counts = [
-    `${countText(compared.rows + compared.deleted_rows)} rows`,
-    `${countText(compared.child_rows)} child rows`,
-    `${countText(compared.versions)} versions`,
-    `${countText(compared.records)} records of the service`,
+    `${formatNumber(compared.rows + compared.deleted_rows)} rows`,
+    `${formatNumber(compared.child_rows)} child rows`,
+    `${formatNumber(compared.versions)} versions`,
+    `${formatNumber(compared.records)} records of the service`,
   ];
   const lines = [
-    `${resource}: ${VERDICT_TEXTS[verdict]} (${mode}): ${counts.join(', ')}; ${countText(requests)} requests`,
+    `${resource}: ${VERDICT_TEXTS[verdict]} (${mode}): ${counts.join(', ')}; ${formatNumber(requests)} requests`,
     ...(listing?.doubts ?? []).map((doubt) => `  the listing may be incomplete: ${doubt}`),
     ...Object.entries(differences.by_kind).map(
-      ([kind, count]) => `  ${countText(count)} × ${kind}: ${TEXTS[kind] ?? kind}`,
+      ([kind, count]) => `  ${formatNumber(count)} × ${kind}: ${TEXTS[kind] ?? kind}`,
     ),
     ...differences.first.map((difference) => `    ${formatDifference(difference)}`),
     ...remedies.map((command) => `  → ${command}`),
@@ -131,11 +131,13 @@ function formatDifference({ kind, id, fields = [], detail }: Difference): string
 function formatNotes({ changed_since, set_aside, not_judged }: VerifyReport): string[] {
   return [
     ...(changed_since.count > 0
-      ? [`  ${countText(changed_since.count)} changed since the copy was brought up to date: the next sync copies them`]
+      ? [
+          `  ${formatNumber(changed_since.count)} changed since the copy was brought up to date: the next sync copies them`,
+        ]
       : []),
-    ...(set_aside > 0 ? [`  ${countText(set_aside)} rejected, each with its reason in _sync_rejects`] : []),
+    ...(set_aside > 0 ? [`  ${formatNumber(set_aside)} rejected, each with its reason in _sync_rejects`] : []),
     ...(not_judged > 0
-      ? [`  ${countText(not_judged)} rows not judged: the listing that was read does not hold them`]
+      ? [`  ${formatNumber(not_judged)} rows not judged: the listing that was read does not hold them`]
       : []),
   ];
 }

@@ -6,7 +6,7 @@ import { changeReaders, databaseAt, openWarehouseToRead } from '../database/data
 import { resourcesWithOpenErasures } from '../database/state/forgotten.ts';
 import { ConfigError, SyncError } from '../model/errors.ts';
 import { visibleText } from '../model/visible-text.ts';
-import { countOf, countText, formatBytes } from '../observe/figures.ts';
+import { formatCount, formatNumber, formatBytes } from '../observe/format-values.ts';
 import type { App } from '../server/app.ts';
 import type { ResourceRebuilt } from '../sync/rebuild-resource.ts';
 import { type CliContext, print, printReport } from './command/context.ts';
@@ -85,7 +85,7 @@ function formatGrants(
   { role, revoke }: ReadersRequest,
   { schema, isNew, readable, others }: Readers,
 ): string {
-  const tables = `${countText(readable.length)} tables and views of schema ${schema}`;
+  const tables = `${formatNumber(readable.length)} tables and views of schema ${schema}`;
   const lines = revoke
     ? [`${role} may no longer read the ${tables}`]
     : [
@@ -130,7 +130,7 @@ async function dropViews(context: CliContext, app: App, resources: readonly stri
   for (const resource of resources) {
     const dropped = await whenFree(context, resource, () => app.rebuildViews(resource, context.signal));
     const lines = [
-      `${resource}: views created again, dropped ${countOf(dropped.length, 'external view')}`,
+      `${resource}: views created again, dropped ${formatCount(dropped.length, 'external view')}`,
       ...dropped.map(({ definition }) => definition),
     ];
     printReport(context, { resource, dropped }, lines.map(visibleText).join('\n'));
@@ -159,14 +159,14 @@ async function whenFree<T>({ clock, signal }: CliContext, resource: string, work
 
 function formatRebuilt({ resource, records, bodiless, tables, gone, changed, masked }: ResourceRebuilt): string {
   const lines = [
-    `${resource}: ${countText(records)} records in ${tables.join(', ')}`,
+    `${resource}: ${formatNumber(records)} records in ${tables.join(', ')}`,
     ...(changed.length === 0 ? [] : [`  new or of another type: ${changed.join(', ')}`]),
     ...(gone.length === 0 ? [] : [`  removed: ${gone.join(', ')}`]),
-    ...(masked === 0 ? [] : [`  excluded fields were removed from ${countText(masked)} stored bodies too`]),
+    ...(masked === 0 ? [] : [`  excluded fields were removed from ${formatNumber(masked)} stored bodies too`]),
     ...(bodiless === 0
       ? []
       : [
-          `  → ${countText(bodiless)} of them have no stored body, so only unchanged columns are filled: content-sync backfill ${resource} --restart copies them again`,
+          `  → ${formatNumber(bodiless)} of them have no stored body, so only unchanged columns are filled: content-sync backfill ${resource} --restart copies them again`,
         ]),
   ];
   return lines.map(visibleText).join('\n');

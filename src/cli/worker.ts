@@ -8,7 +8,7 @@ import { createLog } from '../observe/log.ts';
 import { createMetrics, type Metrics } from '../observe/metrics.ts';
 import { Cluster, isShared } from '../server/cluster/cluster.ts';
 import { createAccessCheck, refusalNote } from '../server/endpoints/page-access.ts';
-import { createWorkerPages } from '../server/endpoints/pages.ts';
+import { createWorkerPages } from '../server/endpoints/status-pages.ts';
 import { combineWatchers, logRuns } from '../server/log-runs.ts';
 import { type Receiver, startReceiver } from '../server/receiver/start-receiver.ts';
 import { openPages, settingsWarnings } from '../server/serve-warnings.ts';
@@ -47,9 +47,9 @@ async function work(context: CliContext, options: WorkerOptions): Promise<ExitCo
   ];
   for (const { message, hint } of warnings) log.warn({ hint }, message);
   const sources = Object.values(settings.sources).map((source): WatchedSource => {
-    const own = log.child({ source: source.name });
+    const sourceLog = log.child({ source: source.name });
     const activity = new SourceActivity(source.name, clock, metrics);
-    return { source, log: own, activity, watcher: combineWatchers(activity, logRuns(own, clock, 'info')) };
+    return { source, log: sourceLog, activity, watcher: combineWatchers(activity, logRuns(sourceLog, clock, 'info')) };
   });
   const cluster = new Cluster({ clock, log, secrets, atOnce: options.atOnce }, sources);
   let receiver: Receiver | null = null;
@@ -117,9 +117,9 @@ function serveHealth({ context, log, metrics, cluster, sources, serve }: Running
 /** Throws `ConfigError` if a source is not in a database that several processes share. */
 function readWorkerSettings(context: CliContext, options: WorkerOptions): Settings {
   const settings = readSettings(context, options);
-  const alone = Object.values(settings.sources).find((source) => !isShared(source));
-  if (alone === undefined) return settings;
-  throw new ConfigError('usage', `${alone.name} is kept in a SQLite file, which one process does all the work on`, {
+  const unshared = Object.values(settings.sources).find((source) => !isShared(source));
+  if (unshared === undefined) return settings;
+  throw new ConfigError('usage', `${unshared.name} is kept in a SQLite file, which one process does all the work on`, {
     hint: 'use `content-sync serve` alone, or set warehouse: postgres://… to share the work',
   });
 }

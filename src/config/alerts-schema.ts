@@ -58,6 +58,7 @@ export function bodyFault(template: string, headers: Readonly<Record<string, str
   }
   const type = findContentType(headers);
   if (!/json/i.test(type)) return null;
+  // Tries the texts that are hardest to escape: a quote, a backslash and a line break.
   try {
     JSON.parse(renderAlertBody(template, type, (name) => (name === 'count' ? '7' : '"\\\n')));
     return null;

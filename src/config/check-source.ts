@@ -39,7 +39,7 @@ export interface SourceContext extends InterpolationContext {
   env: NodeJS.ProcessEnv;
   cwd: string;
   /** The path of a file as messages show it. */
-  shown(path: string): string;
+  displayPath(path: string): string;
   readProfile: ReturnType<typeof profileReader>;
   hasPrivacyKey: boolean;
 }
@@ -87,10 +87,10 @@ function loadNamedProfile(
   context: SourceContext,
 ): LoadedProfile {
   const path = ['sources', name, 'profile'];
-  const wanted = valueAt(filled.value, path);
+  const profileName = valueAt(filled.value, path);
   const none = { profile: null, faults: [], secrets: [] };
-  if (typeof wanted !== 'string' || wanted === '' || filled.unset.has(pathKey(path))) return none;
-  const loaded = context.readProfile(wanted, dirname(file), context);
+  if (typeof profileName !== 'string' || profileName === '' || filled.unset.has(pathKey(path))) return none;
+  const loaded = context.readProfile(profileName, dirname(file), context);
   if ('profile' in loaded) return loaded;
   return { ...none, faults: [locate({ path, part: 'value', message: loaded.missing })] };
 }
@@ -221,12 +221,12 @@ function authFindings(auth: AuthSettings | undefined, { auth: schemes }: Profile
     return [{ path: ['auth', 'type'], part: 'value', message: `expected ${why}, got ${auth.type}` }];
   }
   const { needs, given } = neededSecrets(plan);
-  const of = plan.scheme.type === 'oauth' ? `oauth, grant ${plan.scheme.grant}` : plan.scheme.type;
+  const schemeName = plan.scheme.type === 'oauth' ? `oauth, grant ${plan.scheme.grant}` : plan.scheme.type;
   return [...new Set(needs)]
     .filter((name) => !given.includes(name))
     .map((name) => ({
       path: ['auth', ...(plan.type === 'headers' ? ['headers'] : []), name],
       part: 'value',
-      message: `expected ${name}, as the profile's auth (${of}) needs it, got nothing`,
+      message: `expected ${name}, as the profile's auth (${schemeName}) needs it, got nothing`,
     }));
 }

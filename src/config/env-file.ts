@@ -15,7 +15,7 @@ const ASSIGNMENT = /^([^\S\n]*(?:export[^\S\n]+)?[\w.-]+[^\S\n]*=)(?:[^\S\n]*(?:
  * that `#` begins a comment only after a space. Throws `ConfigError` (`settings_invalid`).
  */
 export function withEnvFile(env: NodeJS.ProcessEnv, cwd: string): NodeJS.ProcessEnv {
-  const text = textOf(join(cwd, ENV_FILE));
+  const text = readIfExists(join(cwd, ENV_FILE));
   return text === null ? env : { ...parseEnv(quoteHashes(text)), ...env };
 }
 
@@ -28,7 +28,7 @@ function quoteHashes(text: string): string {
   });
 }
 
-function textOf(path: string): string | null {
+function readIfExists(path: string): string | null {
   try {
     return readFileSync(path, 'utf8');
   } catch (error) {

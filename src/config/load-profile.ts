@@ -32,7 +32,7 @@ export interface LoadedProfile {
 /** The environment in which profiles are loaded. */
 export interface ProfileContext extends InterpolationContext {
   /** The path of a file as messages show it. */
-  shown(path: string): string;
+  displayPath(path: string): string;
 }
 
 /** The fields of a part of a profile, unchecked. */
@@ -63,7 +63,7 @@ export function profileReader(): typeof loadProfile {
  */
 function loadProfile(name: string, folder: string, context: ProfileContext): LoadedProfile | { missing: string } {
   const path = profilePath(name, folder);
-  if (!existsSync(path)) return { missing: missingProfile(name, context.shown(path)) };
+  if (!existsSync(path)) return { missing: missingProfile(name, context.displayPath(path)) };
   const { layers, faults } = readLayers(path, context, []);
   if (faults.length > 0) return { profile: null, faults, secrets: [] };
   const extended = layers.map(({ fields }) => fields).reduceRight((base, over) => extendProfile(base, over), {});
@@ -80,7 +80,7 @@ function loadProfile(name: string, folder: string, context: ProfileContext): Loa
 
 /** Reads a shipped profile. */
 export function readPackagedProfile(name: string): Profile {
-  const context = { env: {}, readSecret: () => '', shown: (path: string) => path };
+  const context = { env: {}, readSecret: () => '', displayPath: (path: string) => path };
   const loaded = loadProfile(name, packageRoot(), context);
   if ('missing' in loaded) throw new Error(loaded.missing);
   if (loaded.profile === null) throw new Error(loaded.faults.map(({ message }) => message).join('; '));
@@ -98,8 +98,8 @@ function profilePath(name: string, folder: string): string {
   return BARE_NAME.test(name) ? join(packageRoot(), 'config', 'profiles', `${name}.yaml`) : resolve(folder, name);
 }
 
-function missingProfile(name: string, shown: string): string {
-  return `expected one of ${packagedProfiles().join(', ')} or the path of a profile, got ${JSON.stringify(name)} (no file ${shown})`;
+function missingProfile(name: string, displayPath: string): string {
+  return `expected one of ${packagedProfiles().join(', ')} or the path of a profile, got ${JSON.stringify(name)} (no file ${displayPath})`;
 }
 
 /** Reads the file, then each profile that it extends in turn. */
@@ -108,7 +108,7 @@ function readLayers(
   context: ProfileContext,
   above: readonly string[],
 ): { layers: Layer[]; faults: Fault[] } {
-  const { read: file, faults } = readYamlFile(path, context.shown(path));
+  const { read: file, faults } = readYamlFile(path, context.displayPath(path));
   if (file === null) return { layers: [], faults };
   if (!isPlainMap(file.value)) {
     const message = 'expected a map with the fields of a profile, got something else';
@@ -122,7 +122,7 @@ function readLayers(
   const refuse = (message: string) => {
     return { layers: [layer], faults: [file.locate({ path: ['extends'], part: 'value', message })] };
   };
-  if (!existsSync(basePath)) return refuse(missingProfile(base, context.shown(basePath)));
+  if (!existsSync(basePath)) return refuse(missingProfile(base, context.displayPath(basePath)));
   if ([...above, path].includes(basePath)) {
     return refuse(`expected profiles that do not extend each other in a circle, got ${JSON.stringify(base)} again`);
   }
@@ -169,8 +169,8 @@ function inheritResources(profile: ProfileFields): { value: ProfileFields; findi
   if (!isPlainMap(resources)) return { value: profile, findings: [] };
   const findings = Object.keys(resources).flatMap((name) => extendsFinding(resources, name) ?? []);
   if (partAt(defaults, 'extends') !== undefined) findings.push(DEFAULTS_EXTEND);
-  const inherited = Object.entries(resources).map(([name, own]) => {
-    if (!isPlainMap(own) || !isPlainMap(defaults)) return [name, own];
+  const inherited = Object.entries(resources).map(([name, resource]) => {
+    if (!isPlainMap(resource) || !isPlainMap(defaults)) return [name, resource];
     const layers = resourceAncestors(resources, name).map((one) => resources[one]);
     const fields = layers.filter(isPlainMap).reduceRight<ProfileFields>((below, over) => merge(below, over), defaults);
     return [name, mapTexts(fields, (text) => text.replaceAll(RESOURCE_NAME, () => name))];

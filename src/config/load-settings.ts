@@ -58,19 +58,19 @@ export interface SettingsInput {
  */
 export function loadSettings({ path, env, cwd, source: only = '', secretsOptional = false }: SettingsInput): Settings {
   const configPath = resolve(cwd, path ?? (env['CONTENT_SYNC_CONFIG'] || DEFAULT_PATH));
-  const shown = (file: string): string => shownPath(file, cwd);
+  const displayPath = (file: string): string => toDisplayPath(file, cwd);
   if (!existsSync(configPath)) {
-    throw new ConfigError('settings_not_found', `${shown(configPath)}: expected a config file, got none`, {
+    throw new ConfigError('settings_not_found', `${displayPath(configPath)}: expected a config file, got none`, {
       hint: 'content-sync init writes one; if you have one elsewhere, name it with --config or CONTENT_SYNC_CONFIG',
     });
   }
-  const { read, faults } = readYamlFile(configPath, shown(configPath));
+  const { read, faults } = readYamlFile(configPath, displayPath(configPath));
   if (read === null) throw settingsError({ faults });
   const context: SourceContext = {
     env,
     cwd,
     secretsOptional,
-    shown,
+    displayPath,
     readSecret: readSecretFile,
     readProfile: profileReader(),
     hasPrivacyKey: valueAt(read.value, ['privacy_key']) !== undefined,
@@ -132,7 +132,7 @@ function listSources(config: YamlFile, context: SourceContext): ListedSources {
 
 function readSourceFile(path: string, fileName: string, context: SourceContext): SourceEntry {
   const name = fileName.replace(/\.ya?ml$/, '');
-  const file = context.shown(path);
+  const file = context.displayPath(path);
   const locate = ({ message }: SettingsFinding): Fault => ({ file, line: 1, column: 1, field: '', message });
   const unreadable = { name, file, path, value: undefined, locate };
   if (!fileName.endsWith('.yaml') || !SOURCE_NAME.test(name)) {
@@ -223,8 +223,8 @@ export function placementFindings(warehouse: string, sources: readonly string[],
 
 /** Adds the findings of this source to its faults. */
 function withOwnFaults(source: CheckedSource, found: readonly SettingsFinding[]): CheckedSource {
-  const own = found.filter(({ path }) => path[1] === source.name).map(source.locate);
-  return { ...source, faults: [...source.faults, ...own] };
+  const ofSource = found.filter(({ path }) => path[1] === source.name).map(source.locate);
+  return { ...source, faults: [...source.faults, ...ofSource] };
 }
 
 /** Finds the variable that disables the check of certificates. */
@@ -251,7 +251,7 @@ function assemble(
     const { profile } = source;
     const resources = Object.keys(profile.resources).filter((one) => settings.resources?.includes(one) ?? true);
     const hash_key = settings.hash_key ?? privacy_key;
-    const filesPlace = { cwd, env, fileMode: common.file_mode };
+    const filesContext = { cwd, env, fileMode: common.file_mode };
     return [
       {
         ...settings,
@@ -261,7 +261,7 @@ function assemble(
         profile,
         resources,
         auth: settings.auth ?? { type: 'none' },
-        files: resolveFiles({ ...settings, name, profile, resources }, filesPlace),
+        files: resolveFiles({ ...settings, name, profile, resources }, filesContext),
         webhook: settings.webhook ?? null,
         network: resolveNetwork(http, cwd, env),
         keep_runs,
@@ -308,7 +308,8 @@ function bucketSecrets(env: NodeJS.ProcessEnv): string[] {
   return [key, token].filter((text) => text !== '');
 }
 
-function shownPath(path: string, cwd: string): string {
+/** The path as messages show it: relative to the working directory, unless it is outside of that. */
+function toDisplayPath(path: string, cwd: string): string {
   const below = relative(cwd, path);
   return below === '' || below.startsWith('..') || isAbsolute(below) ? path : below;
 }

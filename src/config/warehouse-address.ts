@@ -172,7 +172,7 @@ export function sharingFault(address: string): string | null {
     kind === 'sqlite' ? !address.includes(PLACEHOLDER) : schemaTemplate(address)?.includes(PLACEHOLDER) === false;
   if (!isShared) return null;
   const [part, what] = kind === 'sqlite' ? ['path', 'file'] : ['schema', 'schema'];
-  return `expected {source} in the ${part}, because each of several sources has its own ${what}, got none`;
+  return `expected {source} in the ${part}, because each of several sources has its passwordsInAddress ${what}, got none`;
 }
 
 /** Returns the fault of a source name that gives a reserved or used schema; `all` are the names of all sources. */
@@ -204,16 +204,18 @@ export function warehouseTransportFault(address: string, env: NodeJS.ProcessEnv)
 /** Returns texts that must not be logged, also of an invalid address: the password in each encoding, and the address. */
 export function addressSecrets(address: string, env: NodeJS.ProcessEnv): string[] {
   if (settingKind(address) !== 'postgres') return [];
-  const own = passwordForms(address);
-  const passwords = [...own, env['PGPASSWORD'] ?? ''].filter((text) => text !== '' && !COMMON_WORDS.has(text));
-  return [...new Set([...passwords, ...(own.length === 0 ? [] : [address])])];
+  const passwordsInAddress = passwordSpellings(address);
+  const passwords = [...passwordsInAddress, env['PGPASSWORD'] ?? ''].filter(
+    (text) => text !== '' && !COMMON_WORDS.has(text),
+  );
+  return [...new Set([...passwords, ...(passwordsInAddress.length === 0 ? [] : [address])])];
 }
 
 /** Not masked even if used as a password, because every message about Postgres contains them. */
 const COMMON_WORDS = new Set(['postgres', 'postgresql']);
 
 /** Returns the password as written and decoded, also of an invalid address. */
-function passwordForms(address: string): string[] {
+function passwordSpellings(address: string): string[] {
   const url = URL.parse(address);
   const asWritten = [
     /^[^:]+:\/\/[^:/?#]*:([^/?#]*)@/.exec(address)?.[1] ?? '',

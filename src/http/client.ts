@@ -35,6 +35,7 @@ export type OtherCaller = 'nobody' | 'stranger';
 
 export type HttpMethod = 'GET' | 'POST' | 'PUT';
 
+/** A request to the service, with the rules for its answer. */
 export interface ApiRequest {
   url: URL;
   /** Default: GET. A POST is a read as well, so it is retried like any other request. */

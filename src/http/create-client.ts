@@ -10,7 +10,7 @@ import type { Clock } from '../model/clock.ts';
 import { isSecretName } from '../model/visible-text.ts';
 import { createCredentials } from './auth/create-credentials.ts';
 import type { KeepSecret } from './auth/credentials.ts';
-import type { ShownQuery } from './body/read-body.ts';
+import type { QueryVisibility } from './body/read-body.ts';
 import type { ApiClient, AttemptEvent, RetryEvent } from './client.ts';
 import { createAgent, createExchange } from './exchange.ts';
 import { createJudge } from './outcome/outcome-table.ts';
@@ -74,7 +74,7 @@ export function createClient(options: ClientOptions): Client {
     origins: { home: options.baseUrl.origin, allowsOthers: false, secrets },
     quota: new RetryQuota(),
     backoff,
-    shownQuery: shownQuery(profile, secrets),
+    queryVisibility: queryVisibility(profile, secrets),
     version,
     log: options.log,
     retried: options.retried,
@@ -104,14 +104,14 @@ function createSecretKeeper(secrets: string[]): KeepSecret {
 
 /** Headers for the origin of `base_url`, with lower-case names. */
 function requestHeaders(profile: Readonly<Record<string, string>>): Record<string, string> {
-  const own = Object.entries(profile).map(([name, value]) => [name.toLowerCase(), value]);
+  const ofProfile = Object.entries(profile).map(([name, value]) => [name.toLowerCase(), value]);
   return {
     ...PLAIN_HEADERS,
     // The service's document shows Content-Type on a request without a body.
     'content-type': 'application/json',
     // A cached response may be older than the requested change.
     'cache-control': 'no-cache',
-    ...Object.fromEntries(own),
+    ...Object.fromEntries(ofProfile),
   };
 }
 
@@ -126,7 +126,7 @@ function positionParams(profile: Profile): Set<string> {
 }
 
 /** Decides which query values a message may show. */
-function shownQuery(profile: Profile, secrets: readonly string[]): ShownQuery {
+function queryVisibility(profile: Profile, secrets: readonly string[]): QueryVisibility {
   const added = Object.values(profile.resources).flatMap(({ query }) => Object.entries(query));
   const isHidden = ([name, value]: [string, string]): boolean => isSecretName(name) || secrets.includes(value);
   const hidden = new Set(added.filter(isHidden).map(([name]) => name));

@@ -118,10 +118,10 @@ function wireOptions({ method, headers, body }: WireRequest) {
 
 /** Returns the code of a network error; rethrows an error without a code, which is a bug. */
 function failureCode(error: unknown): string {
-  for (let at = error; at instanceof Error; at = at.cause) {
-    if ('code' in at && typeof at.code === 'string') return at.code;
+  for (let cause = error; cause instanceof Error; cause = cause.cause) {
+    if ('code' in cause && typeof cause.code === 'string') return cause.code;
     // undici 8 leaves the code of most of these undefined.
-    if (at instanceof errors.HTTPParserError) return 'HPE_INVALID';
+    if (cause instanceof errors.HTTPParserError) return 'HPE_INVALID';
   }
   throw error;
 }
@@ -144,24 +144,25 @@ interface Deadline {
 }
 
 /**
- * Starts a deadline of `ms` milliseconds: for the whole exchange, or for each interval in which the body stalls, so that
- * a large body has enough time. Not `AbortSignal.any`, which is collected slowly on a long-lived signal.
+ * Starts a deadline of `ms` milliseconds: for the whole exchange (`whole`), or for each interval in which the body stalls
+ * (`silence`), so that a large body has enough time. Not `AbortSignal.any`, which is collected slowly on a long-lived
+ * signal.
  */
-function startDeadline(ms: number, outer: AbortSignal | undefined, of: 'whole' | 'silence'): Deadline {
+function startDeadline(ms: number, outer: AbortSignal | undefined, limit: 'whole' | 'silence'): Deadline {
   outer?.throwIfAborted();
   const controller = new AbortController();
   const passOn = (): void => controller.abort(outer?.reason);
-  const reason = of === 'whole' ? `no whole answer within ${ms} ms` : `next to nothing came for ${ms} ms`;
-  let moved = 0;
+  const reason = limit === 'whole' ? `no whole answer within ${ms} ms` : `next to nothing came for ${ms} ms`;
+  let receivedBytes = 0;
   const timer = setInterval(() => {
-    const isMoving = of === 'silence' && moved >= MIN_PROGRESS_BYTES;
-    moved = 0;
+    const isMoving = limit === 'silence' && receivedBytes >= MIN_PROGRESS_BYTES;
+    receivedBytes = 0;
     if (!isMoving) controller.abort(new SyncError('deadline', reason, { recovery: 'retry' }));
   }, ms);
   outer?.addEventListener('abort', passOn, { once: true });
   return {
     signal: controller.signal,
-    progress: (bytes) => void (moved += bytes),
+    progress: (bytes) => void (receivedBytes += bytes),
     clear() {
       clearInterval(timer);
       outer?.removeEventListener('abort', passOn);

@@ -12,10 +12,10 @@ export interface OriginPolicy {
   home: string;
   /** True if other origins may be requested. They never get the credential. */
   allowsOthers: boolean;
-  /** Returns false for a URL of `home` that gets no credential; by default all get it. */
-  isOwn?: ((url: URL) => boolean) | undefined;
-  /** Called with each URL before it is requested; throws `SyncError` to refuse it. */
-  judge?: ((url: URL) => void) | undefined;
+  /** Returns true for a URL of `home` with which the credential is sent; by default it is sent with all of them. */
+  getsCredential?: ((url: URL) => boolean) | undefined;
+  /** Called with each URL before it is requested; throws `SyncError` to refuse it. By default all are allowed. */
+  assertAllowed?: ((url: URL) => void) | undefined;
   /** Max redirects; default 3. */
   maxRedirects?: number | undefined;
   /** Texts that must not be in a URL of another origin. */
@@ -27,7 +27,7 @@ export interface RequestTarget {
   url: URL;
   /** True while the request has not left `home`: only then is the credential sent. */
   credentialed: boolean;
-  /** Redirects followed so far. */
+  /** Number of redirects followed so far. */
   count: number;
 }
 
@@ -56,8 +56,8 @@ export function redirectTarget(
   return { url, credentialed: from.credentialed && isCredentialed(url, policy), count: from.count + 1 };
 }
 
-function isCredentialed(url: URL, { home, isOwn }: OriginPolicy): boolean {
-  return url.origin === home && (isOwn === undefined || isOwn(url));
+function isCredentialed(url: URL, { home, getsCredential }: OriginPolicy): boolean {
+  return url.origin === home && (getsCredential === undefined || getsCredential(url));
 }
 
 /** Throws `SyncError` (stop) for a redirect that would lose the body of a POST. */
@@ -91,7 +91,7 @@ function refuseUnlessAllowed(url: URL, from: URL, policy: OriginPolicy, what: 'a
     const hint = 'An id or a cursor holds a line break; the service must not use it.';
     throw refusal(`${what} with a line break in it`, hint, 'bad_query_value');
   }
-  policy.judge?.(url);
+  policy.assertAllowed?.(url);
 }
 
 function refusal(message: string, hint: string, code = 'origin_refused'): SyncError {

@@ -10,7 +10,7 @@ import type { JsonValue } from '../model/json.ts';
 import { clockOf } from '../model/timestamp-text.ts';
 import { type Credentials, falsifyCredential, NO_CREDENTIAL, type SentCredential } from './auth/credentials.ts';
 import { MemoryReservation } from './body/answer-memory.ts';
-import { type ShownQuery, shownUrl } from './body/read-body.ts';
+import { type QueryVisibility, describeUrl } from './body/read-body.ts';
 import {
   type ApiAnswer,
   type ApiRequest,
@@ -52,8 +52,8 @@ const RETRY_QUOTA = 50;
  * used, so that requests that failed together are not retried together. `random` returns 0 <= x < 1.
  */
 export function backoffDelay(failures: number, limits: BackoffLimits, random: () => number): number {
-  const whole = Math.min(limits.cap, limits.base * 2 ** Math.min(failures - 1, 30));
-  return Math.round(whole * (0.5 + random() / 2));
+  const maxDelay = Math.min(limits.cap, limits.base * 2 ** Math.min(failures - 1, 30));
+  return Math.round(maxDelay * (0.5 + random() / 2));
 }
 
 /** Limits retries during an outage: each retry takes one, each success returns one. */
@@ -89,16 +89,18 @@ export interface ClientParts {
   clock: Clock;
   credentials: Credentials;
   exchange: SendRequest;
+  /** Decides what a response means for its request (`outcome/outcome-table.ts`). */
   judge: (response: ReceivedResponse) => OutcomeVerdict;
+  /** Returns true if a body is one record, so that a field `error` belongs to it. */
   isRecord: (body: JsonValue) => boolean;
-  /** Headers for the origin of `base_url`: `PLAIN_HEADERS` and those of the profile. */
+  /** Headers for the origin of `base_url` (`home` in `origins`): `PLAIN_HEADERS` and those of the profile. */
   homeHeaders: Readonly<Record<string, string>>;
   /** Returns the rate limiter of an origin. */
   limiterFor: (url: URL) => { run: RateLimiter['run'] };
   origins: OriginPolicy;
   quota: RetryQuota;
   backoff: BackoffLimits;
-  shownQuery: ShownQuery;
+  queryVisibility: QueryVisibility;
   version: RequestedVersion;
   log: ((event: AttemptEvent) => void) | undefined;
   retried: ((event: RetryEvent) => void) | undefined;
@@ -145,6 +147,7 @@ class RunningRequest {
   #target: RequestTarget;
   /** Failed attempts, except those that were rate-limited or lacked a valid credential. */
   #failures = 0;
+  /** Answers that said "too many requests". */
   #limited = 0;
   /** Attempts whose credential was refused. */
   #renewals = 0;
@@ -194,25 +197,25 @@ class RunningRequest {
         return null;
       }
     }
-    const use = async (dialect: RateDialect): Promise<Attempted<AttemptResult>> => {
+    const attemptInSlot = async (dialect: RateDialect): Promise<Attempted<AttemptResult>> => {
       // Another request may have renewed it in the meantime.
       const newest = credentialed ? credentials.current() : NO_CREDENTIAL;
       if (newest === null && !this.#sendsExpired) return { result: { kind: 'expired' }, facts: null };
       return this.#attempt(newest ?? credential, dialect);
     };
-    return limiterFor(url).run(lane, use, signal);
+    return limiterFor(url).run(lane, attemptInSlot, signal);
   }
 
   /** Makes one attempt: sends the request, reads the answer and decides its outcome. */
-  async #attempt(own: SentCredential, dialect: RateDialect): Promise<Attempted<AttemptResult>> {
+  async #attempt(sourceCredential: SentCredential, dialect: RateDialect): Promise<Attempted<AttemptResult>> {
     const { exchange, http, isRecord, judge } = this.#parts;
     const { meter, into, signal, body, as: caller, skips } = this.#request;
     const reservation = this.#reservation;
-    let credential = own;
+    let credential = sourceCredential;
     if (caller === 'nobody') credential = NO_CREDENTIAL;
-    if (caller === 'stranger') credential = falsifyCredential(own);
-    // Only the source's own credential is renewed when it is refused.
-    const sent = this.#target.credentialed && caller === undefined ? own : null;
+    if (caller === 'stranger') credential = falsifyCredential(sourceCredential);
+    // Only the source's credential is renewed when it is refused.
+    const sent = this.#target.credentialed && caller === undefined ? sourceCredential : null;
     meter.requests += 1;
     // Releases the memory of the previous attempt.
     reservation.resize(0);
@@ -265,7 +268,7 @@ class RunningRequest {
       this.#target = { ...target, url: withoutParams(target.url, target.credentialed ? credentials.queryNames : []) };
     } catch (error) {
       if (!(error instanceof SyncError)) throw error;
-      const message = `${this.#method} ${this.#shownUrl()} answered ${status}: ${error.message}`;
+      const message = `${this.#method} ${this.#describeUrl()} answered ${status}: ${error.message}`;
       throw new SyncError(error.code, message, { recovery: error.recovery, hint: error.hint });
     }
   }
@@ -323,7 +326,7 @@ class RunningRequest {
     const { backoff, retried, clock } = this.#parts;
     const retry = this.#failures;
     const wait_ms = backoffDelay(retry, backoff, Math.random);
-    retried?.({ method: this.#method, url: this.#shownUrl(), retry, ...failed, wait_ms });
+    retried?.({ method: this.#method, url: this.#describeUrl(), retry, ...failed, wait_ms });
     return clock.sleep(wait_ms, this.#request.signal);
   }
 
@@ -366,7 +369,7 @@ class RunningRequest {
     return requestError({
       judged,
       method: this.#method,
-      url: this.#shownUrl(),
+      url: this.#describeUrl(),
       hint: hintFor(judged, { url: this.#target.url, versionPrefix: version.prefix }),
       attempts: Math.max(this.#failures, this.#limited, 1),
       secrets: origins.secrets,
@@ -382,7 +385,7 @@ class RunningRequest {
     this.#parts.log?.({
       msg: 'request',
       method: this.#method,
-      url: this.#shownUrl(),
+      url: this.#describeUrl(),
       status: answer.status === 0 ? null : answer.status,
       outcome,
       code,
@@ -392,8 +395,8 @@ class RunningRequest {
     });
   }
 
-  #shownUrl(): string {
-    return shownUrl(this.#target.url, this.#parts.shownQuery);
+  #describeUrl(): string {
+    return describeUrl(this.#target.url, this.#parts.queryVisibility);
   }
 }
 

@@ -44,10 +44,10 @@ function stepIn({ quoted, members, key, index, elements, name }: Readonly<Record
 
 const parsed = new Map<string, readonly PathStep[]>();
 
-/** Parses a path; a text that is not a valid path consists of keys and dots. */
+/** Parses a path, cached; a text that is not a valid path is taken as keys and dots. */
 export function stepsOf(path: string): readonly PathStep[] {
-  const known = parsed.get(path);
-  if (known !== undefined) return known;
+  const cached = parsed.get(path);
+  if (cached !== undefined) return cached;
   const steps = parseBodyPath(path) ?? path.split('.');
   parsed.set(path, steps);
   return steps;

@@ -10,6 +10,7 @@ interface SharedResourceOptions<T> {
   lingerMs: number;
 }
 
+/** A resource in use, until `release` is called. */
 export interface Acquired<T> {
   readonly value: T;
   /** Ends the use; the last user's release closes the resource, at once if `now`. A second call does nothing. */

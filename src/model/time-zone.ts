@@ -18,7 +18,7 @@ const DAY_MS = 86_400_000;
 const MAX_CACHED_DAYS = 10_000;
 const OFFSET = /GMT(?:([+-])(\d\d):(\d\d)(?::(\d\d))?)?$/;
 
-const known = new Map<string, TimeZone>();
+const zonesByName = new Map<string, TimeZone>();
 
 /** True for an IANA name (`Europe/Zurich`) and for a fixed offset (`+02:00`). */
 export function isTimeZone(name: string): boolean {
@@ -49,8 +49,8 @@ export function zoneAt(times: ZonesByPath, path: string | null): TimeZone | null
 
 /** Cached by name. Throws a `RangeError` if `isTimeZone` is false. */
 export function timeZone(name: string): TimeZone {
-  const zone = known.get(name) ?? new NamedZone(name);
-  known.set(name, zone);
+  const zone = zonesByName.get(name) ?? new NamedZone(name);
+  zonesByName.set(name, zone);
   return zone;
 }
 
@@ -65,12 +65,12 @@ class NamedZone implements TimeZone {
 
   earliest(local: number): number {
     const offset = this.#offsetOf(Math.floor(local / DAY_MS));
-    return offset === null ? this.#changing(local)[0] : local - offset;
+    return offset === null ? this.#possibleTimes(local)[0] : local - offset;
   }
 
   spread(local: number): number {
     if (this.#offsetOf(Math.floor(local / DAY_MS)) !== null) return 0;
-    const [earliest, latest] = this.#changing(local);
+    const [earliest, latest] = this.#possibleTimes(local);
     return latest - earliest;
   }
 
@@ -90,7 +90,7 @@ class NamedZone implements TimeZone {
   }
 
   /** The earliest and the latest possible time of a local time near a change of the clocks. */
-  #changing(local: number): [earliest: number, latest: number] {
+  #possibleTimes(local: number): [earliest: number, latest: number] {
     const before = local - this.#offsetAt(local - DAY_MS);
     const after = local - this.#offsetAt(local + DAY_MS);
     const isBefore = this.toLocal(before) === local;

@@ -1,18 +1,27 @@
 // Words with a fixed set of values, which settings, profiles and stored rows share.
 
-/** How a resource is scanned: `full` reads every page, `incremental` requests changes since the cursor. */
+/**
+ * How a resource is scanned: `full` reads every page, `incremental` requests changes since the cursor. "Walk" is the older
+ * word for a scan, which stored columns keep.
+ */
 export const WALK_MODES = ['full', 'incremental'] as const;
 export type ScanMode = (typeof WALK_MODES)[number];
 
-/** Priority of a request in the rate limiter, highest first. */
+/** Priority ("lane") of a request in the rate limiter, highest first: `refetch` is for webhooks, `bulk` for files. */
 export const LANES = ['refetch', 'incremental', 'backfill', 'bulk'] as const;
 export type Lane = (typeof LANES)[number];
 
-/** The result of a resource, and of a whole run. */
+/**
+ * The result of a resource, and of a whole run. `partial`: records were rejected, deletes are held, or something could not
+ * be verified. `deferred`: the service asks for a longer wait than `max_wait`. `interrupted`: stopped by a user, to resume.
+ */
 export const RUN_STATUSES = ['ok', 'partial', 'failed', 'deferred', 'interrupted'] as const;
 export type RunStatus = (typeof RUN_STATUSES)[number];
 
-/** The meaning of an HTTP response for its request. */
+/**
+ * The meaning of an HTTP response for its request (`http/outcome/outcome-table.ts`): `limited` is "too many requests",
+ * `reauth` a refused credential, `skip` a success without content, `stop` an error that a retry cannot fix.
+ */
 export const OUTCOMES = ['ok', 'retry', 'limited', 'reauth', 'skip', 'stop'] as const;
 export type Outcome = (typeof OUTCOMES)[number];
 
@@ -28,7 +37,10 @@ export type Proof = (typeof PROOFS)[number];
 export const HISTORY_POLICIES = ['all', 'latest', 'none'] as const;
 export type HistoryPolicy = (typeof HISTORY_POLICIES)[number];
 
-/** The reaction to a record that does not fit the current table. */
+/**
+ * The reaction to a record that does not fit the current table: change the table (`evolve`), stop the resource
+ * (`freeze`), reject the record (`discard_row`), or leave the value out (`discard_value`).
+ */
 export const CONTRACTS = ['evolve', 'freeze', 'discard_row', 'discard_value'] as const;
 export type Contract = (typeof CONTRACTS)[number];
 

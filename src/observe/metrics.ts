@@ -3,6 +3,7 @@
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from '@prometheus-io/client';
 import type { ScanMode } from '../model/vocabulary.ts';
 
+/** What became of a record of the service, or of its row. */
 export const ROW_RESULTS = ['inserted', 'updated', 'unchanged', 'rejected', 'deleted'] as const;
 export type RowResult = (typeof ROW_RESULTS)[number];
 
@@ -14,7 +15,7 @@ export type FileResult = 'stored' | 'unchanged' | 'failed' | 'refused' | 'gone';
 /** How a record was found: by a scan of that mode, or by a webhook. */
 export type Via = ScanMode | 'webhook';
 
-/** Half a second to four hours. */
+/** Upper bounds of the histograms' buckets: runs last half a second to four hours. */
 const RUN_SECONDS = [0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3_600, 14_400];
 const REQUEST_SECONDS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 const ACK_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];

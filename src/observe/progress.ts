@@ -67,11 +67,11 @@ export function waitingResource(resource: string): ResourceProgress {
 
 /** The resource at the start of a scan, which may resume an earlier one. */
 export function startResource(progress: ResourceProgress, at: number, update: ProgressUpdate): ResourceProgress {
-  const began = sampleOf(at, update);
+  const began = toSample(at, update);
   return {
     ...progress,
     ...update,
-    total: totalOf(update),
+    total: plausibleTotal(update),
     began,
     endedAt: null,
     note: null,
@@ -82,13 +82,13 @@ export function startResource(progress: ResourceProgress, at: number, update: Pr
 
 /** The resource after a page. */
 export function advanceResource(progress: ResourceProgress, at: number, update: ProgressUpdate): ResourceProgress {
-  const samples = [...progress.recent, sampleOf(at, update)].slice(-MAX_SAMPLES);
+  const samples = [...progress.recent, toSample(at, update)].slice(-MAX_SAMPLES);
   // The last sample before the window stays, so that the rate covers the whole window.
   const inWindow = samples.findIndex((sample) => sample.at >= at - WINDOW_MS);
   return {
     ...progress,
     ...update,
-    total: totalOf(update),
+    total: plausibleTotal(update),
     note: null,
     recent: samples.slice(Math.max(0, inWindow - 1)),
   };
@@ -100,7 +100,7 @@ export function endResource(progress: ResourceProgress, at: number, state: strin
 }
 
 /** Computes rates, progress (0..1) and remaining time at `at` (monotonic ms); the latter two are null without a total. */
-export function ratesOf(progress: ResourceProgress, at: number) {
+export function computeRates(progress: ResourceProgress, at: number) {
   const [oldest] = progress.recent;
   const seconds = oldest === undefined ? 0 : Math.max((progress.endedAt ?? at) - oldest.at, 1) / 1_000;
   const perSecond = (count: number, before: number): number => (seconds === 0 ? 0 : (count - before) / seconds);
@@ -114,11 +114,11 @@ export function ratesOf(progress: ResourceProgress, at: number) {
   };
 }
 
-function sampleOf(at: number, { records, requests }: ProgressUpdate): Sample {
+function toSample(at: number, { records, requests }: ProgressUpdate): Sample {
   return { at, records, requests };
 }
 
 /** Ignores a total that the scan has passed. */
-function totalOf({ records, total }: ProgressUpdate): number | null {
+function plausibleTotal({ records, total }: ProgressUpdate): number | null {
   return total !== null && total >= records ? total : null;
 }

@@ -8,14 +8,15 @@ const MIN_ENCODED_LENGTH = 6;
 /** A cut text (it ends in `…`) may end in the beginning of a secret; fewer characters reveal nothing. */
 const MIN_CUT_LENGTH = 4;
 
-/** The forms of a secret: plain, and as JSON, URLs, forms and headers write it. */
-interface Forms {
+/** The spellings of a secret: plain, and as JSON, URLs, HTML forms and headers write it. */
+interface SecretSpellings {
   /** Matches a short secret as a word; null for a long one, which is replaced everywhere. */
   word: RegExp | null;
-  written: readonly string[];
+  /** The longest first. */
+  spellings: readonly string[];
 }
 
-const known = new Map<string, Forms>();
+const spellingsCache = new Map<string, SecretSpellings>();
 
 /**
  * Replaces every secret in external text by `***` (or another text): plain, escaped for JSON or a URL (also twice), in
@@ -26,9 +27,9 @@ export function scrub(text: string, secrets: readonly string[], replacement: str
   // Longer secrets come first, because a shorter one may be part of them.
   const longestFirst = secrets.filter((secret) => secret !== '').toSorted((a, b) => b.length - a.length);
   let clean = text;
-  for (const { word, written } of longestFirst.map(formsOf)) {
+  for (const { word, spellings } of longestFirst.map(spellSecret)) {
     if (word !== null) clean = clean.replace(word, replacement);
-    for (const form of written) clean = clean.replaceAll(form, replacement);
+    for (const spelling of spellings) clean = clean.replaceAll(spelling, replacement);
   }
   if (!clean.includes('…')) return clean;
   const parts = clean.split('…');
@@ -75,20 +76,20 @@ export function isJson(text: string): boolean {
   }
 }
 
-function formsOf(secret: string): Forms {
-  const before = known.get(secret);
-  if (before !== undefined) return before;
+function spellSecret(secret: string): SecretSpellings {
+  const cached = spellingsCache.get(secret);
+  if (cached !== undefined) return cached;
   // A quoted text may be quoted again, by another service and by the log.
   const once = escapes(secret);
   const escaped = new Set([secret, ...once, ...once.flatMap(escapes)]);
   const isShort = secret.length <= MAX_SHORT_LENGTH;
-  const written = [...(isShort ? [] : escaped), ...(secret.length < MIN_ENCODED_LENGTH ? [] : encodings(secret))];
-  const forms = {
+  const spellings = [...(isShort ? [] : escaped), ...(secret.length < MIN_ENCODED_LENGTH ? [] : encodings(secret))];
+  const spelled = {
     word: isShort ? wordPattern(secret) : null,
-    written: written.toSorted((a, b) => b.length - a.length),
+    spellings: spellings.toSorted((a, b) => b.length - a.length),
   };
-  known.set(secret, forms);
-  return forms;
+  spellingsCache.set(secret, spelled);
+  return spelled;
 }
 
 /** A word has no letter or digit next to it, except those of a preceding escape such as `\n` or `%20`. */
@@ -113,8 +114,8 @@ function encodings(secret: string): string[] {
   const bytes = Buffer.from(secret);
   const base64 = [0, 1, 2].flatMap((before) => {
     const digits = Buffer.concat([Buffer.alloc(before), bytes]).toString('base64url');
-    const own = digits.slice(Math.ceil((before * 8) / 6), Math.floor(((before + bytes.length) * 8) / 6));
-    return [own, own.replaceAll('-', '+').replaceAll('_', '/')];
+    const certain = digits.slice(Math.ceil((before * 8) / 6), Math.floor(((before + bytes.length) * 8) / 6));
+    return [certain, certain.replaceAll('-', '+').replaceAll('_', '/')];
   });
   const hex = bytes.toString('hex');
   return [...new Set([...base64, hex, hex.toUpperCase(), bytes.join(',')])];
@@ -122,10 +123,10 @@ function encodings(secret: string): string[] {
 
 /** Replaces the beginning of a secret at the end of the text. */
 function withoutBeginning(text: string, secrets: readonly string[], replacement: string): string {
-  for (const { written } of secrets.map(formsOf)) {
-    for (const form of written) {
-      for (let length = Math.min(form.length - 1, text.length); length >= MIN_CUT_LENGTH; length -= 1) {
-        if (text.endsWith(form.slice(0, length))) return text.slice(0, -length) + replacement;
+  for (const { spellings } of secrets.map(spellSecret)) {
+    for (const spelling of spellings) {
+      for (let length = Math.min(spelling.length - 1, text.length); length >= MIN_CUT_LENGTH; length -= 1) {
+        if (text.endsWith(spelling.slice(0, length))) return text.slice(0, -length) + replacement;
       }
     }
   }

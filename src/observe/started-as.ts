@@ -1,4 +1,4 @@
-// Rewrites the commands in hints to the form in which the user started content-sync: with `npm run` in a clone.
+// Rewrites the commands in hints to what the user can type: `npm run -s content-sync -- sync` in a clone.
 const COMMAND =
   /(?<![\w/-])content-sync (?=(?:init|check|probe|backfill|sync|serve|worker|control|warehouse|health|pause|resume|retry|status|runs|verify|files|grants|rebuild|forget|deletes|deliveries|alerts|backup|export|demo|sandbox|config|explain)\b)/g;
 

@@ -1,6 +1,6 @@
 // Live progress lines on a terminal.
-import { countText, durationText, formatPercent, formatRate } from './figures.ts';
-import { type ProgressSnapshot, type RateLimiterProgress, ratesOf, type ResourceProgress } from './progress.ts';
+import { formatNumber, formatDuration, formatPercent, formatRate } from './format-values.ts';
+import { type ProgressSnapshot, type RateLimiterProgress, computeRates, type ResourceProgress } from './progress.ts';
 
 /** Standard error, or a stream of a test. */
 type LiveStream = NodeJS.WritableStream & { isTTY?: boolean; columns?: number; rows?: number };
@@ -13,6 +13,7 @@ const CLEAR_BELOW = '\x1b[J';
  * and stays below the lines, so that a killed process leaves a usable terminal.
  */
 export function createTerminalProgress({ stream, clock }: { stream: LiveStream; clock: { monotonic(): number } }) {
+  /** Number of lines on the terminal, above the cursor. */
   let drawn = 0;
   let drawnAt = Number.NEGATIVE_INFINITY;
   let pending: ProgressSnapshot | null = null;
@@ -20,10 +21,10 @@ export function createTerminalProgress({ stream, clock }: { stream: LiveStream; 
     // A terminal of unknown size reports 0.
     const [columns, rows] = [stream.columns || 80, stream.rows || 24];
     // The last column stays empty, because some terminals wrap there, which would add a line.
-    const shown = progressLines(snapshot, columns - 1).slice(0, Math.max(1, rows - 1));
+    const lines = progressLines(snapshot, columns - 1).slice(0, Math.max(1, rows - 1));
     const up = drawn === 0 ? '' : `\x1b[${drawn}A\r`;
-    stream.write(up + shown.map((line) => `${line}\x1b[K\n`).join('') + CLEAR_BELOW);
-    drawn = shown.length;
+    stream.write(up + lines.map((line) => `${line}\x1b[K\n`).join('') + CLEAR_BELOW);
+    drawn = lines.length;
     drawnAt = clock.monotonic();
     pending = null;
   };
@@ -60,10 +61,10 @@ function progressLines(snapshot: ProgressSnapshot, width: number): string[] {
 function describeProgress(progress: ResourceProgress, { at, rateLimiter }: ProgressSnapshot): string[] {
   const { records, total, state, began } = progress;
   if (began === null) return [state];
-  const { recordsPerSecond, requestsPerSecond, done, etaSeconds } = ratesOf(progress, at);
+  const { recordsPerSecond, requestsPerSecond, done, etaSeconds } = computeRates(progress, at);
   const { allowedPerSecond: allowed } = rateLimiter;
   return [
-    total === null ? countText(records) : `${countText(records)}/${countText(total)}`,
+    total === null ? formatNumber(records) : `${formatNumber(records)}/${formatNumber(total)}`,
     ...(done === null ? [] : [formatPercent(Math.min(done, 1))]),
     `${formatRate(recordsPerSecond)}/s`,
     `${formatRate(requestsPerSecond)} req/s`,
@@ -74,14 +75,14 @@ function describeProgress(progress: ResourceProgress, { at, rateLimiter }: Progr
 
 /** The remaining time or what it waits for, or the final state and the duration. */
 function endOf({ began, endedAt, state, note }: ResourceProgress, etaSeconds: number | null): string {
-  if (began !== null && endedAt !== null) return `${state} ${durationText((endedAt - began.at) / 1_000)}`;
+  if (began !== null && endedAt !== null) return `${state} ${formatDuration((endedAt - began.at) / 1_000)}`;
   if (note !== null) return note;
-  return etaSeconds === null ? 'ETA ?' : `ETA ${durationText(etaSeconds)}`;
+  return etaSeconds === null ? 'ETA ?' : `ETA ${formatDuration(etaSeconds)}`;
 }
 
 function rateLimiterLine({ requests, limited, allowedPerSecond, pausedForMs }: RateLimiterProgress): string {
-  const texts = [`${countText(requests)} requests`, `${countText(limited)} limited`];
+  const texts = [`${formatNumber(requests)} requests`, `${formatNumber(limited)} limited`];
   if (allowedPerSecond !== null) texts.push(`limit ${formatRate(allowedPerSecond)}/s`);
-  if (pausedForMs > 0) texts.push(`paused for ${durationText(pausedForMs / 1_000)}`);
+  if (pausedForMs > 0) texts.push(`paused for ${formatDuration(pausedForMs / 1_000)}`);
   return texts.join(GAP);
 }

@@ -90,7 +90,7 @@ export class PageReader {
   /** Ends the scan with this page: that it has not seen all records is no fault then. */
   cutShort(page: ScannedPage): ScannedPage {
     if (page.next === null) return page;
-    const end = this.#endOf('signal');
+    const end = this.#toScanEnd('signal');
     const incompleteReasons = end.incompleteReasons.filter(({ code }) => code !== 'fewer');
     return { ...page, next: null, end: { ...end, incompleteReasons } };
   }
@@ -121,14 +121,14 @@ export class PageReader {
     let read = await this.#readNext(position);
     // Overlapping pages show by themselves what moved.
     while (read?.overlap === 0 && state.last !== null && state.isCutByNumber && state.hasChangedTotal(read.total)) {
-      const { position: place, keys } = state.last;
-      const again = await this.#readAgain(place);
+      const { position: lastPosition, keys } = state.last;
+      const again = await this.#readAgain(lastPosition);
       const mayBeStale = state.mayBeStale(again.total);
       if (lastKnown(again.keys, keys) === -1 || rereads.length === MAX_REREADS) {
         state.hasSlipped = true;
         return read;
       }
-      rereads.push(this.#replaceLast(again, place, position));
+      rereads.push(this.#replaceLast(again, lastPosition, position));
       const isSame = sameKeys(again.keys, keys);
       if (isSame && again.total === read.total) return read;
       // Prefetched pages are older than these two.
@@ -165,8 +165,9 @@ export class PageReader {
   ): Promise<'unchanged' | 'changed' | null> {
     const { state } = this.#parts;
     const { last } = state;
-    const isShown = page.total !== null || page.overlap !== 0 || state.hasUncheckedBoundary;
-    if (!state.isCutByNumber || last === null || isShown || page.records.length > 0) return null;
+    // Something else shows what moved, or a move before has made the scan unverified already.
+    const isNeedless = page.total !== null || page.overlap !== 0 || state.hasUncheckedBoundary;
+    if (!state.isCutByNumber || last === null || isNeedless || page.records.length > 0) return null;
     if (receivedBefore === 0 || receivedBefore < state.fullPageSize) return null;
     const again = await this.#readAgain(last.position);
     if (sameKeys(again.keys, last.keys)) return 'unchanged';
@@ -239,8 +240,8 @@ export class PageReader {
     const step = before.length / KEY_FINGERPRINT_BYTES - 1;
     const other = (found === -1 ? style.positions?.earlier(position, step) : null) ?? position;
     const again = await this.#unlessPastEnd(() => this.#readNow(other), state.hasReachedTotal);
-    const isThere = again !== null && (found === -1 ? lastKnown(again.keys, before) !== -1 : again.records.length > 0);
-    if (isThere) return { ...again, overlap: Infinity };
+    const isUsable = again !== null && (found === -1 ? lastKnown(again.keys, before) !== -1 : again.records.length > 0);
+    if (isUsable) return { ...again, overlap: Infinity };
     if (found !== -1) return { ...read, overlap: 1 };
     state.hasSlipped = true;
     return { ...read, overlap: 0 };
@@ -253,9 +254,9 @@ export class PageReader {
     const seen = state.received === null ? null : state.received + received - known - 1;
     // A page that begins a record early is empty if it holds nothing else.
     const isEmpty = received === 0 || (read.overlap === 1 && received === 1 && known === 0);
-    const named = stepAfter(this.#parts, read, { isEmpty, seen, fullPageSize: state.fullPageSize });
-    if ('code' in named) throw pageError(named, read.request);
-    const step = stepFromSelfLink(this.#parts, read, named);
+    const namedStep = stepAfter(this.#parts, read, { isEmpty, seen, fullPageSize: state.fullPageSize });
+    if ('code' in namedStep) throw pageError(namedStep, read.request);
+    const step = stepFromSelfLink(this.#parts, read, namedStep);
     state.lastRead = read;
     if (!('next' in step)) return { ...read, next: null, end: await verifyEnd(this.#parts, read, step) };
     state.fullPageSize = Math.max(state.fullPageSize, received);
@@ -300,18 +301,18 @@ export class PageReader {
       fullPageSize: state.fullPageSize,
       isNumbered: state.isCutByNumber,
     };
-    if (page.next === null) return { ...scanned, next: null, end: this.#endOf(page.end), answer: page.answer };
+    if (page.next === null) return { ...scanned, next: null, end: this.#toScanEnd(page.end), answer: page.answer };
     if (!state.isLoop) return { ...scanned, next, end: null };
     if (!state.isComplete) throw pageError(LOOP, position);
-    return { ...scanned, next: null, end: this.#endOf('total') };
+    return { ...scanned, next: null, end: this.#toScanEnd('total') };
   }
 
-  #endOf(end: VerifiedEnd): ScanEnd {
+  #toScanEnd(end: VerifiedEnd): ScanEnd {
     const { state, ages } = this.#parts;
-    const isProved = typeof end === 'string';
-    const unproved: IncompleteReason[] = isProved ? [] : [{ code: 'unproved', message: end.message, hint: end.hint }];
+    const isVerified = typeof end === 'string';
+    const unproved: IncompleteReason[] = isVerified ? [] : [{ code: 'unproved', message: end.message, hint: end.hint }];
     return {
-      proof: isProved ? end : null,
+      proof: isVerified ? end : null,
       records: state.distinct,
       incompleteReasons: [...unproved, ...state.incompleteReasons(), ...ages.incompleteReasons()],
       keysHash: state.hash(),

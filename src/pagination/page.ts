@@ -64,7 +64,9 @@ export interface IncompleteReason {
 
 /** The end of a scan. It is verified if there is no reason why it may be incomplete. */
 export interface ScanEnd {
+  /** What shows that the listing has ended; null if nothing does. */
   proof: EndProof | null;
+  /** Distinct records that the scan has seen; null if it was resumed without the keys of the pages before. */
   records: number | null;
   incompleteReasons: readonly IncompleteReason[];
   /** The same for two scans that saw the same records on the same pages. */

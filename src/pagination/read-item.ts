@@ -50,8 +50,8 @@ export async function readItem(source: ItemSource, key: string, lane: Lane): Pro
   if (selected === null) throw missingRecord(path);
   const { partition } = keyParts(profile, key);
   const { path: itemPath, query, headers } = itemTemplates(profile);
-  const isAsked = partition !== null && variablesIn([itemPath, query, headers]).includes('partition');
-  const listed = isAsked ? { field: profile.partitions?.field ?? '', value: partition } : null;
+  const namesPartition = partition !== null && variablesIn([itemPath, query, headers]).includes('partition');
+  const listed = namesPartition ? { field: profile.partitions?.field ?? '', value: partition } : null;
   const record = prepareRecord(withKeyField(selected, profile, key), { ...profile, partition: listed });
   const found = recordKey(record.value, profile.id);
   if ('key' in found && found.key === key) {
@@ -117,11 +117,11 @@ function itemRequest({ listing, profile }: ItemSource, key: string): BuiltReques
 function itemTemplates({ item, item_query, query, headers, partitions }: ResourceProfile) {
   const path = item ?? '';
   if (item_query !== 'inherit') return { path, query: item_query, headers };
-  const place = partitions === null || partitions.param === null ? null : parsePlace(partitions.param);
+  const param = partitions === null || partitions.param === null ? null : parsePlace(partitions.param);
   return {
     path,
-    query: place?.in === 'query' ? { ...query, [place.name]: '{partition}' } : query,
-    headers: place?.in === 'header' ? { ...headers, [place.name]: '{partition}' } : headers,
+    query: param?.in === 'query' ? { ...query, [param.name]: '{partition}' } : query,
+    headers: param?.in === 'header' ? { ...headers, [param.name]: '{partition}' } : headers,
   };
 }
 
@@ -130,8 +130,8 @@ function unreadable(message: string, cause?: unknown): SyncError {
 }
 
 function missingRecord(path: string): SyncError {
-  const place = path === '' ? 'as its body' : `at ${path}`;
-  return new SyncError('item_missing', `the answer for a single record has no object ${place}`, {
+  const location = path === '' ? 'as its body' : `at ${path}`;
+  return new SyncError('item_missing', `the answer for a single record has no object ${location}`, {
     recovery: 'stop',
     hint: 'set item_record of the resource in the profile to where the record lies',
   });

@@ -29,7 +29,7 @@ export interface ScanOptions extends RequestOptions {
   before?: EarlierPages | undefined;
   /** Records on the largest page that named a next one, in earlier scans; 0 if absent. */
   fullPageSize?: number | undefined;
-  /** True if an end that nothing proves is accepted. */
+  /** True if the end of a listing is accepted although nothing shows it (`accept: [end]` of the profile). */
   acceptsEnd?: boolean;
   /** True if several states of one record may be listed, each of which counts. */
   acceptsStates?: boolean;
@@ -44,7 +44,7 @@ export interface ScanOptions extends RequestOptions {
   isEnough?: () => (page: ScannedPage) => boolean;
   /** Only this many records of the listing are prefetched, because the caller will stop the scan after them. */
   maxRecords?: number;
-  /** Tried at the end, where nothing else shows it; absent: it is not. */
+  /** If given, the numbers of the pages are verified at the end of the scan, unless they are known to be right. */
   numbering?: Numbering;
   /** True if the caller keeps pages and releases the memory of each; else it is released when the next page is requested. */
   keepsPages?: boolean;

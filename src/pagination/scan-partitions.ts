@@ -10,8 +10,9 @@ import { type ScanOptions, scanPages } from './scan-pages.ts';
 
 /** The listings of a partitioned resource as they are now. */
 export interface Partitions {
+  /** The value of each listing, such as the id of a post. */
   values: readonly string[];
-  /** Those that a resumed scan must read although it has passed their place. */
+  /** Those that a resumed scan must read although it has passed them: they changed meanwhile. */
   late: readonly string[];
   /** True if a listing that does not exist counts as empty, because its parent may just have been deleted. */
   mayBeGone: boolean;
@@ -39,11 +40,12 @@ export async function* scanPartitions(
   let { fullPageSize } = options;
   for (const [index, value] of values.entries()) {
     const isResumed = index === 0 && start?.partition === value;
+    // A position with an empty URL is the beginning of its listing.
     const isWithin = isResumed && from != null && from.url !== '';
     const resumed = isWithin ? { from: { url: from.url, values: from.values }, before } : {};
-    const one = inPartition({ ...options, ...resumed, pagesBefore: 0, fullPageSize }, profile, value);
+    const ofListing = inPartition({ ...options, ...resumed, pagesBefore: 0, fullPageSize }, profile, value);
     const listing = { partition: value, leastTotal: isResumed ? start.leastTotal : null };
-    for await (const page of pagesOfListing(one, `${profile.field} ${value}`, joint, partitions)) {
+    for await (const page of pagesOfListing(ofListing, `${profile.field} ${value}`, joint, partitions)) {
       if (page.total !== null) listing.leastTotal = Math.min(listing.leastTotal ?? page.total, page.total);
       fullPageSize = page.fullPageSize;
       const doubts = joint.incompleteReasons;

@@ -28,7 +28,7 @@ export function localWork(options: LocalWorkOptions): SourceWork {
   let drain: Drain | null = null;
   return {
     maintenanceIntervalMs: 10_000,
-    rateLimiter: () => app?.rateLimiter.figures() ?? null,
+    rateLimiter: () => app?.rateLimiter.metrics() ?? null,
     wake: () => drain?.wake(),
     retry: async (now) => {
       await app?.retry(now).catch(() => undefined);

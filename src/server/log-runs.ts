@@ -21,11 +21,11 @@ export function logRuns(log: Logger, clock: Clock, startLevel: 'info' | 'debug')
       log[startLevel]({ resource, mode, resumed, pages_before: checkpoint.walk_pages }, 'scan started');
       loggedAt.set(resource, clock.monotonic());
     },
-    page: (resource, page, figures) => {
+    page: (resource, page, counters) => {
       const at = clock.monotonic();
       if (at - (loggedAt.get(resource) ?? at) < LOG_INTERVAL_MS) return;
       loggedAt.set(resource, at);
-      log.info({ resource, ...figures, total: page.total }, 'scan in progress');
+      log.info({ resource, ...counters, total: page.total }, 'scan in progress');
     },
     ended: (report, notes, error) => {
       const { resource } = report;

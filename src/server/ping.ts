@@ -20,6 +20,7 @@ const LIMITS = {
   deadlineMs: 10_000,
   /** Pings that are not sent within this time after the end of the process are dropped. */
   lingerMs: 5_000,
+  /** Between two attempts of a ping. */
   betweenMs: 1_000,
 };
 

@@ -110,9 +110,9 @@ export async function serveSources(options: ServeSourcesOptions) {
 
 /** Gives a source its log and what this process counts about it. */
 function watchSource(source: SourceSettings, { clock, log, metrics }: ServeSourcesOptions): WatchedSource {
-  const own = log.child({ source: source.name });
+  const sourceLog = log.child({ source: source.name });
   const activity = new SourceActivity(source.name, clock, metrics);
-  return { source, log: own, activity, watcher: combineWatchers(activity, logRuns(own, clock, 'debug')) };
+  return { source, log: sourceLog, activity, watcher: combineWatchers(activity, logRuns(sourceLog, clock, 'debug')) };
 }
 
 function statusParts(

@@ -9,6 +9,7 @@ import type { FetchedFile } from '../sync/files/file-changes.ts';
 import type { ResourceReport, RunWatcher } from '../sync/report.ts';
 import type { DrainEvent, DrainOutcome } from './inbox/drain.ts';
 
+/** An error as the status shows it. */
 export interface Problem {
   code: string;
   message: string;
@@ -22,10 +23,10 @@ interface RunningScan {
   lastPageAt: number;
   progress: ResourceProgress;
   /** Rows and pages that are counted so far. */
-  counted: CountedFigures;
+  counted: ScanCounters;
 }
 
-type CountedFigures = Readonly<Record<RowResult | 'pages', number>>;
+type ScanCounters = Readonly<Record<RowResult | 'pages', number>>;
 
 /** The part of a scan's plan that is counted here. */
 interface StartedScan {
@@ -33,7 +34,7 @@ interface StartedScan {
   checkpoint: { walk_records: number; walk_pages: number };
 }
 
-const NO_COUNTERS: CountedFigures = { inserted: 0, updated: 0, unchanged: 0, rejected: 0, deleted: 0, pages: 0 };
+const NO_COUNTERS: ScanCounters = { inserted: 0, updated: 0, unchanged: 0, rejected: 0, deleted: 0, pages: 0 };
 
 const FILE_RESULTS: Readonly<Record<FetchedFile['outcome']['is'], FileResult | null>> = {
   fetched: 'stored',
@@ -61,7 +62,9 @@ const DELIVERY_RESULTS: Readonly<Partial<Record<DrainOutcome, RowResult | null>>
 export class SourceActivity implements RunWatcher {
   readonly source: string;
   readonly requests = new MinuteSeries();
+  /** Responses with 429. */
   readonly limited = new MinuteSeries();
+  /** Webhook deliveries that were stored, and webhook requests that were refused. */
   readonly received = new MinuteSeries();
   readonly refused = new MinuteSeries();
   /** Milliseconds from the receipt of a webhook to its row. */
@@ -106,20 +109,20 @@ export class SourceActivity implements RunWatcher {
   readonly page = (
     resource: string,
     page: { number: number; records: readonly unknown[]; total: number | null },
-    figures: CountedFigures & { requests: number },
+    counters: ScanCounters & { requests: number },
   ): void => {
     const running = this.#running.get(resource);
     if (running === undefined) return;
-    this.#countRows(resource, running.mode, running.counted, figures);
+    this.#countRows(resource, running.mode, running.counted, counters);
     const records = running.progress.records + page.records.length;
-    const update = { records, pages: page.number, requests: figures.requests, total: page.total };
+    const update = { records, pages: page.number, requests: counters.requests, total: page.total };
     running.progress = advanceResource(running.progress, this.#clock.monotonic(), update);
-    running.counted = figures;
+    running.counted = counters;
     running.lastPageAt = this.#clock.now();
   };
 
-  readonly ended = ({ resource, mode, status, seconds, ...figures }: ResourceReport): void => {
-    this.#countRows(resource, mode, this.#running.get(resource)?.counted ?? NO_COUNTERS, figures);
+  readonly ended = ({ resource, mode, status, seconds, ...counters }: ResourceReport): void => {
+    this.#countRows(resource, mode, this.#running.get(resource)?.counted ?? NO_COUNTERS, counters);
     this.#running.delete(resource);
     this.#counters.runs.observe({ source: this.source, resource, mode, status }, seconds);
   };
@@ -174,7 +177,7 @@ export class SourceActivity implements RunWatcher {
     return this.#running.get(resource) ?? null;
   }
 
-  #countRows(resource: string, via: Via, before: CountedFigures, after: CountedFigures): void {
+  #countRows(resource: string, via: Via, before: ScanCounters, after: ScanCounters): void {
     for (const result of ROW_RESULTS) {
       const more = after[result] - before[result];
       if (more <= 0) continue;

@@ -39,9 +39,12 @@ export interface SourceWork {
   retry(now: boolean): Promise<void>;
 }
 
+/** A source that `SourceWork` has opened. */
 export interface OpenSource {
   warehouse: Warehouse;
+  /** Passes the open source to `work`. */
   use: <T>(work: (app: App) => Promise<T>) => Promise<T>;
+  /** Scans a resource, in this process or by the queue. */
   scan: ScheduleParts['run'];
   /** Starts to process deliveries; null if other processes may do that. */
   startDrain(scan: Scheduler['scanWhenAllowed']): Drain | null;
@@ -49,7 +52,7 @@ export interface OpenSource {
   maintain: () => Promise<void>;
 }
 
-/** The inbox of a source, in which the receiver stores deliveries. */
+/** The inbox of a source, in which the receiver stores deliveries: the methods that reading, status and drain use. */
 export interface ReceivedInbox {
   waiting: Inbox['waiting'];
   settle: Inbox['settle'];
@@ -85,7 +88,9 @@ export class SourceSupervisor {
   readonly #stopping = new AbortController();
   readonly #ended: Promise<void>;
   #open: OpenSource | null = null;
+  /** Why the source is not open. */
   #problem: unknown = openingError();
+  /** Null while the source is not open, or another process leads it. */
   #scheduler: Scheduler | null = null;
   #isLeader = false;
   /** Aborted when the lead is gained or lost. */
@@ -110,7 +115,7 @@ export class SourceSupervisor {
     if (this.#scheduler !== null) return this.#scheduler.scanNow;
     if (open === null || this.#isLeader) return null;
     // Another process leads the source, and runs what is due: a requested scan takes the same queue.
-    return (resource, command) => open.scan(resource, command, this.#stopping.signal, { is: 'asked' });
+    return (resource, command) => open.scan(resource, command, this.#stopping.signal, { is: 'requested' });
   }
 
   get isLeader(): boolean {

@@ -8,7 +8,7 @@ import type { RunStart } from '../database/state/runs.ts';
 import type { Warehouse } from '../database/warehouse.ts';
 import { DeferredError } from '../model/errors.ts';
 import { timestampMs, timestampText } from '../model/timestamp-text.ts';
-import { durationText } from '../observe/figures.ts';
+import { formatDuration } from '../observe/format-values.ts';
 import { readFeedState } from './feed/feed-response.ts';
 import { planVerified } from './filter/filter-evidence.ts';
 import { planScan, type ScanPlan } from './plan.ts';
@@ -180,7 +180,7 @@ export async function correctFutureTimes(
   return [
     {
       code: 'clock_was_ahead',
-      message: `an earlier run ended ${durationText(aheadMs / 1_000)} in the future: its clock was ahead, or this one is behind; its times were moved to now`,
+      message: `an earlier run ended ${formatDuration(aheadMs / 1_000)} in the future: its clock was ahead, or this one is behind; its times were moved to now`,
       hint: 'check the clocks of the machines that run content-sync (NTP)',
     },
   ];

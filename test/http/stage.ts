@@ -24,7 +24,7 @@ export function openRateLimiter(
       facts.push(attempted.facts);
       return attempted.result;
     },
-    figures: () => ({
+    metrics: () => ({
       requests: 0,
       limited: 0,
       allowedPerSecond: null,

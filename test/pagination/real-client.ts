@@ -24,7 +24,7 @@ const NO_COUNTERS = {
 /** Lets every request through at once. */
 const openGate: RateLimiter = {
   run: async (_lane, attempt) => (await attempt(rateDialectSchema.parse('auto'))).result,
-  figures: () => NO_COUNTERS,
+  metrics: () => NO_COUNTERS,
   state: () => '{}',
   forgetWaits: async () => {},
   close: () => {},

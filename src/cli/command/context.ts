@@ -7,6 +7,7 @@ import { visibleText } from '../../model/visible-text.ts';
 import { scrubJson, scrubOwn } from '../../observe/scrub.ts';
 import { toTypableCommands } from '../../observe/started-as.ts';
 
+/** Where a command prints its result. */
 export interface ReportOutput {
   stdout: Writable & { isTTY?: boolean; columns?: number };
   /** Texts that must not be written anywhere; filled when the settings are read. */
@@ -15,6 +16,7 @@ export interface ReportOutput {
   json?: boolean;
 }
 
+/** Where a command prints errors, progress and its log. */
 export interface ErrorOutput {
   stderr: NodeJS.WritableStream & { isTTY?: boolean; columns?: number };
   secrets: string[];
@@ -78,8 +80,7 @@ function hints(key: string, value: unknown): unknown {
 }
 
 /**
- * Pads cells to columns; one line per row, without trailing spaces. `paint` colours a
- * padded cell by its column.
+ * Pads cells to columns; one line per row, without trailing spaces. `paint` colours a padded cell by its column.
  */
 export function alignedLines(
   rows: readonly (readonly string[])[],
@@ -116,10 +117,10 @@ export async function printError(
 
 /** The message and the hint; a stack only for a bug. */
 function errorText(error: unknown, source: string | undefined): string {
-  const who = source === undefined ? 'content-sync' : `content-sync: ${source}`;
-  if (!(error instanceof SyncError)) return `${who}: a bug, please report it:\n${formatStack(error)}`;
+  const prefix = source === undefined ? 'content-sync' : `content-sync: ${source}`;
+  if (!(error instanceof SyncError)) return `${prefix}: a bug, please report it:\n${formatStack(error)}`;
   const hint = error.hint === undefined ? '' : `\n  → ${error.hint}`;
-  return `${who}: ${error.message} [${error.code}]${hint}`;
+  return `${prefix}: ${error.message} [${error.code}]${hint}`;
 }
 
 function formatStack(error: unknown): string {

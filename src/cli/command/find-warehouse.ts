@@ -9,58 +9,65 @@ import type { Clock } from '../../model/clock.ts';
 import { ConfigError } from '../../model/errors.ts';
 
 /**
- * Looks for the warehouse of a source without creating anything; the caller closes the reader, which is null if there is
- * no warehouse yet, or an older version wrote it. Throws `ConfigError` if the warehouse cannot be read.
+ * Looks for the warehouse of a source without creating anything, and returns what `check` prints about it: exists, does
+ * not exist yet, cannot be written. The caller closes the reader, which is null if there is no warehouse yet, or an older
+ * version wrote it. Throws `ConfigError` if the warehouse cannot be read.
  */
 export async function findWarehouse(
   { warehouse, resources }: SourceSettings,
   clock: Clock,
 ): Promise<{ reader: WarehouseReader | null; finding: CheckFinding }> {
   const database = databaseAt(warehouse);
-  const found = (status: CheckFinding['status'], detail: string, hint?: string): CheckFinding => ({
-    check: 'warehouse',
-    status,
-    detail: `${database.shown}${detail}`,
-    ...(hint === undefined ? {} : { hint }),
-  });
+  const address = database.shown;
   try {
     const reader = await database.openExistingWarehouse(clock);
-    if (reader === null) return { reader, finding: await missing(database, resources, clock, found) };
+    if (reader === null) return { reader, finding: await checkMissingWarehouse(database, resources, clock) };
     const managed = (await readShapes(reader.own)).flatMap(({ tables }) => tables.map(({ name }) => name));
-    const foreign = foreignTables(resources, (await reader.rows.tableNames()).difference(new Set(managed)));
-    if (foreign !== null) return { reader, finding: found('fail', ...foreign) };
+    const external = (await reader.rows.tableNames()).difference(new Set(managed));
+    const conflict = findTableConflict(address, resources, external);
+    if (conflict !== null) return { reader, finding: conflict };
+    // Null for SQLite, which has no server and whose clock has milliseconds; else the server and its version.
     const server = await reader.server();
-    const where = server === null ? ', which keeps times to the millisecond' : `, ${server}`;
-    if (await reader.isWritable()) return { reader, finding: found('ok', where) };
+    const summary = `${address}, ${server ?? 'which keeps times to the millisecond'}`;
+    if (await reader.isWritable()) return { reader, finding: toFinding('ok', summary) };
     const hint =
       'nothing can be copied by this user or role: give it the right to write, or run content-sync as another';
-    return { reader, finding: found('warn', `${where}, which may be read and not written`, hint) };
+    return { reader, finding: toFinding('warn', `${summary}, which may be read and not written`, hint) };
   } catch (error) {
     if (!(error instanceof ConfigError) || error.code !== 'warehouse_older') throw error;
-    return { reader: null, finding: found('ok', ', of an older version: the next run brings it up to date') };
+    const detail = `${address}, of an older version: the next run brings it up to date`;
+    return { reader: null, finding: toFinding('ok', detail) };
   }
 }
 
-async function missing(
+function toFinding(status: CheckFinding['status'], detail: string, hint?: string): CheckFinding {
+  return { check: 'warehouse', status, detail, ...(hint === undefined ? {} : { hint }) };
+}
+
+/** Checks whether the first run could create the warehouse. */
+async function checkMissingWarehouse(
   database: Database,
   resources: readonly string[],
   clock: Clock,
-  found: (status: CheckFinding['status'], detail: string, hint?: string) => CheckFinding,
 ): Promise<CheckFinding> {
+  const address = database.shown;
   try {
-    const foreign = foreignTables(resources, await database.assertWritable(clock));
-    if (foreign !== null) return found('fail', ...foreign);
-    return found('ok', ', not there yet: the first run makes it');
+    const conflict = findTableConflict(address, resources, await database.assertWritable(clock));
+    return conflict ?? toFinding('ok', `${address}, not there yet: the first run makes it`);
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
-    return found('fail', `, not there, and cannot be made: ${error.message}`, error.hint);
+    return toFinding('fail', `${address}, not there, and cannot be made: ${error.message}`, error.hint);
   }
 }
 
-/** Returns the problem and the remedy if external tables have the names of tables that the first run would create; else null. */
-function foreignTables(resources: readonly string[], existing: ReadonlySet<string>): [string, string] | null {
-  const names = resources.filter((resource) => existing.has(resource));
+/** Finds external tables with the names of tables that the first run would create; null if there are none. */
+function findTableConflict(
+  address: string,
+  resources: readonly string[],
+  external: ReadonlySet<string>,
+): CheckFinding | null {
+  const names = resources.filter((resource) => external.has(resource));
   if (names.length === 0) return null;
-  const hint = 'rename them, or point `warehouse` at a database or schema of its own';
-  return [`, which has tables that content-sync did not make: ${names.join(', ')}`, hint];
+  const detail = `${address}, which has tables that content-sync did not make: ${names.join(', ')}`;
+  return toFinding('fail', detail, 'rename them, or point `warehouse` at a database or schema of its own');
 }

@@ -77,12 +77,13 @@ export async function forEachSource(
     control: settings.control,
   }));
   const codes = await reportRefused(context, settings);
-  const isAlone = sources.length + codes.length === 1;
+  // The error of the only source ends the command; with several, each error is printed with the name of its source.
+  const isOnly = sources.length + codes.length === 1;
   for (const chosen of sources) {
     try {
       codes.push((await work(chosen, settings)) ?? EXIT_CODES.ok);
     } catch (error) {
-      if (isAlone) throw error;
+      if (isOnly) throw error;
       await printError(context, error, chosen.source.name);
       codes.push(exitCodeOfError(error));
     }
@@ -121,9 +122,9 @@ export async function reportRefused(context: CliContext, { refused }: Settings):
 function chosenResources(source: SourceSettings, names: readonly string[], { sources }: Settings): string[] {
   const unknown = names.filter((name) => !source.resources.includes(name));
   if (unknown.length > 0) {
-    const meant = unknown.find((name) => Object.hasOwn(sources, name));
+    const sourceName = unknown.find((name) => Object.hasOwn(sources, name));
     throw new ConfigError('usage', `source ${source.name} has no resource "${unknown.join('", "')}"`, {
-      hint: `it has ${source.resources.join(', ')}${meant === undefined ? '' : `; a whole source is named by --source ${meant}`}`,
+      hint: `it has ${source.resources.join(', ')}${sourceName === undefined ? '' : `; a whole source is named by --source ${sourceName}`}`,
     });
   }
   return source.resources.filter((resource) => names.length === 0 || names.includes(resource));
@@ -146,6 +147,7 @@ export async function whileOpen<Opened extends { close(): Promise<void> }, T>(
   }
 }
 
+/** What `withApp` needs to open a source. */
 export interface AppSource {
   source: SourceSettings;
   log: Logger;

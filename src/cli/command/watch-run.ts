@@ -3,7 +3,7 @@ import type { Logger } from 'pino';
 import { retryText } from '../../http/client.ts';
 import type { RateLimiter } from '../../http/rate-limit/rate-limiter.ts';
 import { visibleText } from '../../model/visible-text.ts';
-import { countOf, countText, durationText } from '../../observe/figures.ts';
+import { formatCount, formatNumber, formatDuration } from '../../observe/format-values.ts';
 import {
   advanceResource,
   endResource,
@@ -37,7 +37,7 @@ export function watchRun({ clock, stderr }: CliContext, log: Logger, isLive: boo
   let redrawing: NodeJS.Timeout | undefined;
   const draw = (): void => {
     if (limiter === null) return;
-    const { pausedUntil, ...rateLimiter } = limiter.figures();
+    const { pausedUntil, ...rateLimiter } = limiter.metrics();
     const pausedForMs = pausedUntil === null ? 0 : Math.max(0, pausedUntil - clock.now());
     const resources = [...progress.values()];
     lines?.update({ at: clock.monotonic(), resources, rateLimiter: { ...rateLimiter, pausedForMs } });
@@ -97,16 +97,16 @@ function formatCounts(report: ResourceReport): string {
   const { status, mode, inserted, updated, unchanged, deleted, held, rejected, requests, limited, seconds } = report;
   const { forgotten = 0 } = report;
   const parts = [
-    `${countText(inserted)} new`,
-    `${countText(updated)} changed`,
-    `${countText(unchanged)} unchanged`,
-    ...(deleted > 0 ? [`${countText(deleted)} deleted`] : []),
-    ...(held > 0 ? [`${countText(held)} deletes held`] : []),
-    ...(rejected > 0 ? [`${countText(rejected)} rejected`] : []),
-    ...(forgotten > 0 ? [`${countText(forgotten)} dropped as erased`] : []),
-    countOf(requests, 'request'),
-    ...(limited > 0 ? [`${countText(limited)} of them limited`] : []),
-    durationText(seconds),
+    `${formatNumber(inserted)} new`,
+    `${formatNumber(updated)} changed`,
+    `${formatNumber(unchanged)} unchanged`,
+    ...(deleted > 0 ? [`${formatNumber(deleted)} deleted`] : []),
+    ...(held > 0 ? [`${formatNumber(held)} deletes held`] : []),
+    ...(rejected > 0 ? [`${formatNumber(rejected)} rejected`] : []),
+    ...(forgotten > 0 ? [`${formatNumber(forgotten)} dropped as erased`] : []),
+    formatCount(requests, 'request'),
+    ...(limited > 0 ? [`${formatNumber(limited)} of them limited`] : []),
+    formatDuration(seconds),
   ];
   return `${status} (${mode}): ${parts.join(', ')}`;
 }

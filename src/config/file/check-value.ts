@@ -78,7 +78,7 @@ function explainIssues(issues: readonly Issue[], context: ExplainContext, above:
     if (issue.code === 'unrecognized_keys') return issue.keys.map((key) => unknownKey(key, path, context));
     if (issue.code === 'invalid_key') return explainKey(issue, path);
     if (issue.code === 'invalid_union' && !hasOwnMessage(issue)) return explainUnion(issue, path, context);
-    const message = `${expectation(issue)}, got ${got(path, context)}${quotingHint(issue, path, context)}`;
+    const message = `${expectation(issue)}, got ${describeGiven(path, context)}${quotingHint(issue, path, context)}`;
     return [{ path, part: 'value' as const, message }];
   });
 }
@@ -141,13 +141,15 @@ function explainUnion(
   if ('options' in issue && Array.isArray(issue.options)) {
     // An optional field has the option undefined.
     const options = oneOf(issue.options.filter((option) => option !== undefined).map(String));
-    return [{ path, part: 'value', message: `expected ${options}, got ${got(path, context)}` }];
+    return [{ path, part: 'value', message: `expected ${options}, got ${describeGiven(path, context)}` }];
   }
   const ofSameKind = issue.errors.filter((branch) => !branch.some(isOfWrongKind));
   const [closest] = ofSameKind.toSorted((a, b) => a.length - b.length);
   if (closest !== undefined) return explainIssues(closest, context, path);
   const choices = new Set(issue.errors.flat().map((found) => expectation(found).replace(/^expected /, '')));
-  return [{ path, part: 'value', message: `expected ${[...choices].join(' or ')}, got ${got(path, context)}` }];
+  return [
+    { path, part: 'value', message: `expected ${[...choices].join(' or ')}, got ${describeGiven(path, context)}` },
+  ];
 }
 
 /** True if the branch expects another kind of value. */
@@ -163,7 +165,7 @@ const MAX_SHOWN = 60;
 const SECRET_KINDS: Readonly<Record<string, string>> = { string: 'text', number: 'number', boolean: 'true or false' };
 
 /** Describes the value of a field: its kind if it is a map or list, `***` if it may be a secret. */
-function got(path: FieldPath, { value: whole, filled }: ExplainContext): string {
+function describeGiven(path: FieldPath, { value: whole, filled }: ExplainContext): string {
   const value = valueAt(whole, path);
   if (value === undefined) return 'nothing';
   if (value === null) return 'nothing (null)';

@@ -147,12 +147,12 @@ export interface YamlFile extends LocatedValue {
 /** Reads one YAML 1.2 document of at most 1 MiB. `read` is null if that fails; then the faults say why. */
 export function readYamlFile(path: string, file: string): { read: YamlFile | null; faults: Fault[] } {
   const text = textOf(path);
-  if (typeof text !== 'string') return { read: null, faults: [at(file, text.problem)] };
+  if (typeof text !== 'string') return { read: null, faults: [createFault(file, text.problem)] };
   try {
     return parse(path, file, text);
   } catch (error) {
     // Too deep a nesting ends in a RangeError, too many aliases in a ReferenceError.
-    return { read: null, faults: [at(file, reasonFor(error))] };
+    return { read: null, faults: [createFault(file, reasonFor(error))] };
   }
 }
 
@@ -171,7 +171,7 @@ function parse(path: string, file: string, text: string): { read: YamlFile | nul
   const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, logLevel: 'error' });
   const broken = [...document.errors, ...document.warnings];
   const syntax = broken.map(({ code, pos }) =>
-    at(file, SYNTAX_MESSAGES[code] ?? `expected readable YAML (${code})`, lines.linePos(pos[0])),
+    createFault(file, SYNTAX_MESSAGES[code] ?? `expected readable YAML (${code})`, lines.linePos(pos[0])),
   );
   const faults = [...syntax, ...nodeFaults(document, lines, file)];
   if (faults.length > 0) return { read: null, faults };
@@ -185,7 +185,7 @@ function parse(path: string, file: string, text: string): { read: YamlFile | nul
 function nodeFaults(document: Document.Parsed, lines: LineCounter, file: string): Fault[] {
   const faults: Fault[] = [];
   const report = (node: unknown, message: string): void => {
-    faults.push(at(file, message, lines.linePos(nodeOffset(node))));
+    faults.push(createFault(file, message, lines.linePos(nodeOffset(node))));
   };
   visit(document, {
     Pair(_, { key }) {
@@ -205,7 +205,7 @@ function locateIn(document: Document.Parsed, lines: LineCounter, file: string, f
   const { passed, last } = follow(document, finding.path);
   const isValue = passed.length === finding.path.length && finding.part === 'value';
   const position = lines.linePos(nodeOffset(isValue ? last : (passed.at(-1) ?? last)));
-  return { ...at(file, finding.message, position), field: fieldName(finding.path) };
+  return { ...createFault(file, finding.message, position), field: fieldName(finding.path) };
 }
 
 /** Follows the path as far as it exists; `passed` has the key (or list entry) of each step. */
@@ -236,7 +236,11 @@ function nodeOffset(node: unknown): number {
   return isNode(node) ? (node.range?.[0] ?? 0) : 0;
 }
 
-function at(file: string, message: string, position: { line: number; col: number } = { line: 1, col: 1 }): Fault {
+function createFault(
+  file: string,
+  message: string,
+  position: { line: number; col: number } = { line: 1, col: 1 },
+): Fault {
   return { file, line: Math.max(position.line, 1), column: Math.max(position.col, 1), field: '', message };
 }
 

@@ -1,6 +1,6 @@
 /**
  * Building blocks of the schemas of settings and profiles: paths in a JSON body (`meta.next`), durations (`10m`), sizes
- * (`64MiB`), the place of a value in a request (`header:X-Page`), and templates (`/posts/{id}`).
+ * (`64MiB`), the location of a value in a request (`header:X-Page`), and templates (`/posts/{id}`).
  */
 import { z } from 'zod';
 import { fieldPathText, isEach, keysOfPath, parseBodyPath } from '../../model/body-path.ts';
@@ -21,16 +21,19 @@ export function oneOrMore<T extends z.ZodType>(item: T, list: z.ZodArray<T>) {
   return z.union([item.transform((one) => [one]), list]);
 }
 
-const FORM =
+const PATH_EXPECTED =
   'expected a path such as meta.next, items[0], items[-1] or "a.b".c (a key with a dot or a bracket is quoted)';
 
 /** A path in a JSON body: keys joined by dots (`meta.next`), `[0]`, `"a.b"`; the empty string for the body itself. */
-export const bodyPath = z.string().refine((text) => parseBodyPath(text)?.some(isEach) === false, FORM);
+export const bodyPath = z.string().refine((text) => parseBodyPath(text)?.some(isEach) === false, PATH_EXPECTED);
 
 /** A path in a JSON body that may contain `[*]` for each element of an array, and `*` for each value of a map. */
 export const recordsPath = z
   .string()
-  .refine((text) => parseBodyPath(text) !== null, `${FORM}, with [*] for each element and * for each value of a map`);
+  .refine(
+    (text) => parseBodyPath(text) !== null,
+    `${PATH_EXPECTED}, with [*] for each element and * for each value of a map`,
+  );
 
 /** A path from a record to one of its fields, only through objects. */
 export const fieldPath = z
@@ -87,7 +90,7 @@ type RequestPlace =
   | { in: 'body'; path: readonly string[] }
   | { in: 'template'; name: string };
 
-/** Headers that the program sets. */
+/** Headers that only content-sync sets. */
 const RESERVED_HEADERS: ReadonlySet<string> = new Set([
   'authorization',
   'host',
@@ -100,7 +103,7 @@ const HEADER_NAME = /^[!#$%&'*+.^_`|~\w-]+$/;
 const PREFIXED = /^(header|body):(.*)$/s;
 
 /** True for the name of a header that a profile may set. */
-export function isOwnHeader(name: string): boolean {
+export function isAllowedHeader(name: string): boolean {
   return HEADER_NAME.test(name) && !RESERVED_HEADERS.has(name.toLowerCase());
 }
 
@@ -119,7 +122,7 @@ export const requestPlace = z
 
 function placeFault(text: string): string | null {
   const [, kind, rest = ''] = PREFIXED.exec(text) ?? [];
-  if (kind === 'header' && !isOwnHeader(rest))
+  if (kind === 'header' && !isAllowedHeader(rest))
     return 'expected the name of a header behind header:, as in header:X-Page';
   const isPath = rest.split('.').every((key) => key !== '' && key !== '__proto__');
   return kind === 'body' && !isPath ? 'expected a path of keys behind body:, as in body:paging.cursor' : null;
@@ -135,7 +138,7 @@ export function parsePlace(text: string): RequestPlace {
 }
 
 /** The part of a request that contains a template; it decides how values are escaped. */
-export type TemplatePlace = 'path' | 'query' | 'header' | 'body';
+export type TemplateLocation = 'path' | 'query' | 'header' | 'body';
 
 /** Values of variables by name; null for a variable without a value in this request. */
 export type TemplateValues = Readonly<Record<string, string | null>>;
@@ -159,32 +162,34 @@ export function variablesIn(templates: unknown): string[] {
 /**
  * Fills in the variables of a template; null if one has no value, so that the caller omits the parameter, header or
  * field. Values are escaped in a path; the caller escapes those in a query or body. Throws `SyncError`
- * (`bad_template_value`, skip) for a value that cannot be sent in this place.
+ * (`bad_template_value`, skip) for a value that cannot be sent in this location.
  */
-export function fillTemplate(template: string, values: TemplateValues, place: TemplatePlace): string | null {
+export function fillTemplate(template: string, values: TemplateValues, location: TemplateLocation): string | null {
   let isComplete = true;
   const filled = template.replaceAll(VARIABLE, (_, name: string) => {
     const value = Object.hasOwn(values, name) ? (values[name] ?? null) : null;
     if (value === null) isComplete = false;
-    return value === null ? '' : escaped(value, name, place);
+    return value === null ? '' : escapeValue(value, name, location);
   });
   if (!isComplete) return null;
-  if (place === 'path' && hasDotSegment(filled)) throw unfit(filled, 'would lead to another path');
-  if (place === 'header' && filled !== template && filled.trim() !== filled)
-    throw unfit(filled, 'begins or ends with blanks, which a header loses');
+  if (location === 'path' && hasDotSegment(filled)) throw badTemplateValue(filled, 'would lead to another path');
+  if (location === 'header' && filled !== template && filled.trim() !== filled)
+    throw badTemplateValue(filled, 'begins or ends with blanks, which a header loses');
   return filled;
 }
 
 const CONTROL = /\p{Cc}/u;
 const HEADER_VALUE = /^[\t\x20-\x7e]*$/;
 
-function escaped(value: string, name: string, place: TemplatePlace): string {
-  if (!value.isWellFormed() || (place !== 'body' && CONTROL.test(value))) {
-    throw unfit(value, `of {${name}} holds control characters or half characters`);
+function escapeValue(value: string, name: string, location: TemplateLocation): string {
+  if (!value.isWellFormed() || (location !== 'body' && CONTROL.test(value))) {
+    throw badTemplateValue(value, `of {${name}} holds control characters or half characters`);
   }
-  if (place === 'path' && value === '') throw unfit(value, `of {${name}} is empty: it would lead to another path`);
-  if (place === 'header' && !HEADER_VALUE.test(value)) throw unfit(value, `of {${name}} cannot stand in a header`);
-  return place === 'path' ? encodeURIComponent(value) : value;
+  if (location === 'path' && value === '')
+    throw badTemplateValue(value, `of {${name}} is empty: it would lead to another path`);
+  if (location === 'header' && !HEADER_VALUE.test(value))
+    throw badTemplateValue(value, `of {${name}} cannot stand in a header`);
+  return location === 'path' ? encodeURIComponent(value) : value;
 }
 
 /** True for `.` and `..`, also encoded, which `URL` would resolve to another path. */
@@ -192,7 +197,7 @@ function hasDotSegment(path: string): boolean {
   return path.split('/').some((segment) => /^(?:\.|%2e){1,2}$/i.test(segment));
 }
 
-function unfit(value: string, why: string): SyncError {
+function badTemplateValue(value: string, why: string): SyncError {
   return new SyncError('bad_template_value', `The value ${JSON.stringify(value.slice(0, 100))} ${why}`, {
     recovery: 'skip',
     hint: 'Nothing was requested with it. The service chose this value: look at the record that it comes from.',

@@ -19,7 +19,7 @@ export type Occurrences = (after: number) => number;
  * gap, a repeated time once, and a field with `*` in real time.
  */
 export function occurrencesOf(expression: string, timezone: string): Occurrences {
-  const cron = shared(expression, timezone);
+  const cron = cachedCron(expression, timezone);
   return (after) => cron.nextRun(new Date(after))?.getTime() ?? Infinity;
 }
 
@@ -32,7 +32,7 @@ const parsed = new Map<string, Cron>();
 const MAX_PARSED = 100;
 
 /** Shares parsed expressions, which take 80 kB each, because most sources have the same schedule. */
-function shared(expression: string, timezone: string): Cron {
+function cachedCron(expression: string, timezone: string): Cron {
   const key = `${timezone} ${expression}`;
   const cron = parsed.get(key) ?? parse(expression, timezone);
   if (parsed.size >= MAX_PARSED) parsed.clear();

@@ -8,15 +8,15 @@ import { documented, oneOrMore } from './basic-fields.ts';
 /** Kinds of fields in a webhook delivery: the pattern of their names, and their notation in messages. */
 const FIELD_KINDS = {
   /** A header of the request, in any case. */
-  header: { name: String.raw`[!#$%&'*+.^_\x60|~0-9A-Za-z-]+`, written: 'header:<name>' },
+  header: { name: String.raw`[!#$%&'*+.^_\x60|~0-9A-Za-z-]+`, notation: 'header:<name>' },
   /** A value in the JSON body: keys joined by dots, as in `data.id`. */
-  json: { name: String.raw`[^.$\s][^.]*(?:\.[^.]+)*`, written: 'json:<key.key>' },
+  json: { name: String.raw`[^.$\s][^.]*(?:\.[^.]+)*`, notation: 'json:<key.key>' },
   /** A named part of the signature header, as `t` in `t=1,v1=2`. */
-  part: { name: String.raw`[A-Za-z0-9_-]+`, written: 'part:<name>' },
+  part: { name: String.raw`[A-Za-z0-9_-]+`, notation: 'part:<name>' },
   /** A parameter of the request's query. */
-  query: { name: String.raw`[^=&#?\s]+`, written: 'query:<name>' },
+  query: { name: String.raw`[^=&#?\s]+`, notation: 'query:<name>' },
   /** The hash of the body, so that the same body is the same delivery. */
-  sha256: { name: 'body', written: 'sha256:body' },
+  sha256: { name: 'body', notation: 'sha256:body' },
 } as const;
 
 /** Kinds of fields in a delivery. */
@@ -68,12 +68,12 @@ function conditionsSchema<K extends DeliveryFieldKind>(kinds: readonly K[]) {
 export const eventConditionsSchema = conditionsSchema(EVENT_KINDS);
 
 function fieldText(kinds: readonly DeliveryFieldKind[], beforeHeader: string) {
-  const forms = kinds.map((kind) => `${kind}:${kind === 'header' ? beforeHeader : ''}${FIELD_KINDS[kind].name}`);
-  const written = kinds.map((kind) => FIELD_KINDS[kind].written).join(' or ');
+  const patterns = kinds.map((kind) => `${kind}:${kind === 'header' ? beforeHeader : ''}${FIELD_KINDS[kind].name}`);
+  const notation = kinds.map((kind) => FIELD_KINDS[kind].notation).join(' or ');
   return z
-    .string(`expected ${written}`)
+    .string(`expected ${notation}`)
     .max(200)
-    .regex(new RegExp(`^(?:${forms.join('|')})$`), `expected ${written}`);
+    .regex(new RegExp(`^(?:${patterns.join('|')})$`), `expected ${notation}`);
 }
 
 function parseField<K extends DeliveryFieldKind>(text: string, kinds: readonly K[]): DeliveryField<K> {

@@ -162,9 +162,11 @@ export function parsePattern(pattern: string): PatternPart[] | null {
     return { text: whole === "''" ? "'" : (quoted?.replaceAll("''", "'") ?? whole) };
   });
   const fields = patternFields(parts);
-  const shown = Object.keys(FIELDS).map((field) => fields.includes(field));
-  const isWhole = shown.lastIndexOf(true) >= 2 && !shown.slice(0, shown.lastIndexOf(true)).includes(false);
-  return isWhole && fields.every((field) => field in FIELDS || field in OFFSETS) ? parts : null;
+  // The year, the month and the day are needed, and no field between the coarsest and the finest may be missing.
+  const isPresent = Object.keys(FIELDS).map((field) => fields.includes(field));
+  const finest = isPresent.lastIndexOf(true);
+  const isGapless = finest >= 2 && !isPresent.slice(0, finest).includes(false);
+  return isGapless && fields.every((field) => field in FIELDS || field in OFFSETS) ? parts : null;
 }
 
 function patternFields(parts: readonly PatternPart[]): string[] {

@@ -120,13 +120,14 @@ function referencingColumns({ resources, relations }: z.output<typeof profileFie
     const target = Object.hasOwn(resources, name) ? resources[name] : undefined;
     if (target === undefined) return [];
     const { id, fields } = target;
-    const isKey = typeof id === 'string' ? letters(fields[id]?.rename ?? id) === letters(column) : column === '_id';
+    const isKey =
+      typeof id === 'string' ? normaliseName(fields[id]?.rename ?? id) === normaliseName(column) : column === '_id';
     return isKey ? [from] : [];
   });
 }
 
 /** Normalises names of fields and columns for comparison: `sys.contentId` is `sys_content_id`. */
-function letters(name: string): string {
+function normaliseName(name: string): string {
   return name.toLowerCase().replaceAll(/[^\p{L}\p{M}\p{N}]/gu, '');
 }
 

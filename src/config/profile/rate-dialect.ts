@@ -155,19 +155,19 @@ const LIMITED_WAIT_MS = 1_000;
 const RETRY_AFTER = { name: 'retry-after', means: 'retry_after' };
 
 /** Adds the entries of the preset on which the dialect is based. */
-function extendPreset(own: CustomDialect) {
-  const preset = RATE_PRESETS[own.base];
+function extendPreset(custom: CustomDialect) {
+  const preset = RATE_PRESETS[custom.base];
   const headers = [RETRY_AFTER, ...('headers' in preset ? preset.headers : [])];
   const base = customSchema.parse({ ...preset, headers });
   return {
-    headers: mergeEntries(own.headers, base.headers),
-    body: mergeEntries(own.body, base.body),
-    known_limits: [...own.known_limits, ...base.known_limits],
-    limited_wait_ms: own.limited_wait_ms ?? base.limited_wait_ms ?? LIMITED_WAIT_MS,
+    headers: mergeEntries(custom.headers, base.headers),
+    body: mergeEntries(custom.body, base.body),
+    known_limits: [...custom.known_limits, ...base.known_limits],
+    limited_wait_ms: custom.limited_wait_ms ?? base.limited_wait_ms ?? LIMITED_WAIT_MS,
   };
 }
 
-function mergeEntries(own: readonly RateEntry[], base: readonly RateEntry[]): RateEntry[] {
-  const named = new Set(own.map((entry) => entry.at));
-  return [...own, ...base.filter((entry) => !named.has(entry.at))];
+function mergeEntries(custom: readonly RateEntry[], base: readonly RateEntry[]): RateEntry[] {
+  const replaced = new Set(custom.map((entry) => entry.at));
+  return [...custom, ...base.filter((entry) => !replaced.has(entry.at))];
 }

@@ -10,7 +10,7 @@ import {
   documented,
   duration,
   fieldPath,
-  isOwnHeader,
+  isAllowedHeader,
   requestPlace,
   templateSchema,
   withExamples,
@@ -23,7 +23,7 @@ const template = templateSchema(LISTING_VARIABLES);
 
 export const headerName = z
   .string()
-  .refine(isOwnHeader, 'expected the name of a header; Authorization belongs into auth');
+  .refine(isAllowedHeader, 'expected the name of a header; Authorization belongs into auth');
 const headerTemplate = template.regex(/^[\t\x20-\x7e]*$/, 'expected printable ASCII without line breaks');
 
 /** JSON whose texts, but not keys, are templates. */

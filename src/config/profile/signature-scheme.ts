@@ -149,8 +149,8 @@ export interface SignatureMethod {
 }
 
 /** Returns the method of the scheme, then those of `also`. */
-function signatureMethods({ also = [], type = 'hmac', ...own }: SignatureFields): SignatureMethod[] {
-  return [{ ...own, type }, ...also].map((method) => ({
+function signatureMethods({ also = [], type = 'hmac', ...first }: SignatureFields): SignatureMethod[] {
+  return [{ ...first, type }, ...also].map((method) => ({
     type: method.type,
     algorithm: method.algorithm ?? 'sha256',
     key_encoding: method.key_encoding ?? 'utf8',
@@ -256,20 +256,20 @@ const TOLERANCE_MS = 300_000;
 const NO_HEADER = { from: 'header', name: '' } as const;
 
 /** Merges the fields with those of their base: maps are merged, lists and scalars replaced. */
-function withBase({ base, ...own }: SignatureFields): SignatureFields {
-  if (base === undefined) return own;
-  const below = withBase(signatureFields.parse(SIGNATURE_PRESETS[base]));
+function withBase({ base, ...given }: SignatureFields): SignatureFields {
+  if (base === undefined) return given;
+  const inherited = withBase(signatureFields.parse(SIGNATURE_PRESETS[base]));
   return {
-    ...below,
-    ...own,
-    value: { ...below.value, ...own.value },
-    timestamp: own.timestamp === null ? null : mergeMaps(below.timestamp, own.timestamp),
-    signed_headers: mergeMaps(below.signed_headers, own.signed_headers),
+    ...inherited,
+    ...given,
+    value: { ...inherited.value, ...given.value },
+    timestamp: given.timestamp === null ? null : mergeMaps(inherited.timestamp, given.timestamp),
+    signed_headers: mergeMaps(inherited.signed_headers, given.signed_headers),
   };
 }
 
-function mergeMaps<T extends object>(below: T | null | undefined, own: T | undefined): T | undefined {
-  return below ? { ...below, ...own } : own;
+function mergeMaps<T extends object>(inherited: T | null | undefined, given: T | undefined): T | undefined {
+  return inherited ? { ...inherited, ...given } : given;
 }
 
 /** Adds the defaults. */

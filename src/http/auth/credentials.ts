@@ -48,14 +48,14 @@ export function fixedCredentials(credential: SentCredential): Credentials {
   };
 }
 
-/** Returns an invalid credential of the same form, without any text of the real one. */
+/** Returns an invalid credential that looks like the real one (same header and scheme), without any text of it. */
 export function falsifyCredential({ headers, query }: SentCredential): SentCredential {
   return { headers: falsifyValues(headers), query: falsifyValues(query) };
 }
 
 function falsifyValues(values: Readonly<Record<string, string>>): Record<string, string> {
   const falsified = Object.entries(values).map(([name, value]) => {
-    // The scheme before the credential, and the name of a cookie, are part of the form.
+    // The scheme before the credential, and the name of a cookie, are no secret.
     const kept = { authorization: /^[A-Za-z]+ /, cookie: /^[^=]+=/ }[name]?.exec(value)?.[0] ?? '';
     const rest = value.slice(kept.length).replaceAll(/\p{L}/gu, 'x');
     return [name, kept + rest.replaceAll(/\p{N}/gu, '0')];
@@ -133,7 +133,9 @@ interface TokenSource {
  */
 export function tokenCredentials({ clock, carrier, request, keepSecret }: TokenSource): Credentials {
   let token: Token | null = null;
+  /** The request for a token that is in progress. */
   let renewal: Promise<Token> | null = null;
+  /** The last refusal by the service, and until when it is thrown without another request. */
   let refusal: { error: SyncError; until: number } | null = null;
   const now = (): number => clock.monotonic();
   const validToken = (): Token | null => (token !== null && now() < token.expiresAt ? token : null);

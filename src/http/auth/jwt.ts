@@ -27,19 +27,19 @@ export function jwtCredentials(
 }
 
 /** The fields of an auth scheme that describe a JWT. */
-type JwtForm = Pick<SchemeOf<'jwt'>, 'algorithm' | 'key_encoding' | 'header' | 'claims' | 'lifetime'>;
+type JwtFields = Pick<SchemeOf<'jwt'>, 'algorithm' | 'key_encoding' | 'header' | 'claims' | 'lifetime'>;
 
 /**
  * Returns a function that creates a JWT (RFC 7519) for a time in epoch milliseconds. `values` replace the variables in
  * header and claims; an entry whose variable has no value is omitted. Throws `ConfigError` (`bad_auth_key`).
  */
-export function jwtMint(form: JwtForm, key: string, values: TemplateValues): (now: number) => string {
-  const sign = createSigner(form, key);
-  const header = { alg: form.algorithm, typ: 'JWT', ...fillEntries(form.header, values) };
-  const claims = fillEntries(form.claims, values);
+export function jwtMint(fields: JwtFields, key: string, values: TemplateValues): (now: number) => string {
+  const sign = createSigner(fields, key);
+  const header = { alg: fields.algorithm, typ: 'JWT', ...fillEntries(fields.header, values) };
+  const claims = fillEntries(fields.claims, values);
   return (now) => {
     const iat = Math.floor(now / 1_000);
-    const text = [header, { iat, exp: iat + Math.ceil(form.lifetime / 1_000), ...claims }].map(encode).join('.');
+    const text = [header, { iat, exp: iat + Math.ceil(fields.lifetime / 1_000), ...claims }].map(encode).join('.');
     return `${text}.${sign(text).toString('base64url')}`;
   };
 }
@@ -48,7 +48,7 @@ function encode(part: object): string {
   return Buffer.from(JSON.stringify(part)).toString('base64url');
 }
 
-function fillEntries(entries: JwtForm['claims'], values: TemplateValues): Record<string, string | number | boolean> {
+function fillEntries(entries: JwtFields['claims'], values: TemplateValues): Record<string, string | number | boolean> {
   const filled = Object.entries(entries).flatMap(([name, value]): [string, string | number | boolean][] => {
     const text = typeof value === 'string' ? fillTemplate(value, values, 'body') : value;
     return text === null ? [] : [[name, text]];
@@ -56,18 +56,18 @@ function fillEntries(entries: JwtForm['claims'], values: TemplateValues): Record
   return Object.fromEntries(filled);
 }
 
-function createSigner({ algorithm, key_encoding }: JwtForm, key: string): (text: string) => Buffer {
+function createSigner({ algorithm, key_encoding }: JwtFields, key: string): (text: string) => Buffer {
   const bytes = KEY_DECODERS[key_encoding ?? (algorithm === 'HS256' ? 'utf8' : 'pem')](key);
   if (bytes === null || bytes.length === 0) throw badKey(`is not written as ${key_encoding}`);
   if (algorithm === 'HS256') return (text) => createHmac('sha256', bytes).update(text).digest();
   const privateKey = readPrivateKey(bytes);
-  const wanted = { RS256: 'rsa', ES256: 'ec' }[algorithm];
-  if (privateKey.asymmetricKeyType !== wanted) throw badKey(`is none for ${algorithm}`);
+  const keyType = { RS256: 'rsa', ES256: 'ec' }[algorithm];
+  if (privateKey.asymmetricKeyType !== keyType) throw badKey(`is none for ${algorithm}`);
   // JWS concatenates the two numbers of an ECDSA signature.
   return (text) => signWith('sha256', Buffer.from(text), { key: privateKey, dsaEncoding: 'ieee-p1363' });
 }
 
-const KEY_DECODERS: Readonly<Record<NonNullable<JwtForm['key_encoding']>, (text: string) => Buffer | null>> = {
+const KEY_DECODERS: Readonly<Record<NonNullable<JwtFields['key_encoding']>, (text: string) => Buffer | null>> = {
   utf8: (text) => Buffer.from(text),
   hex: (text) => (/^(?:[0-9a-f]{2})+$/i.test(text) ? Buffer.from(text, 'hex') : null),
   base64: (text) => (/^[A-Za-z0-9+/_-]+=*$/.test(text) ? Buffer.from(text, 'base64') : null),

@@ -13,7 +13,7 @@ import {
   WWWAuthenticateChallengeError,
 } from 'oauth4webapi';
 import type { Grant as GrantName, SchemeOf, SchemeWithSecrets } from '../../config/profile/auth.ts';
-import { fillTemplate, type TemplatePlace, type TemplateValues } from '../../config/profile/basic-fields.ts';
+import { fillTemplate, type TemplateLocation, type TemplateValues } from '../../config/profile/basic-fields.ts';
 import { messageOf, SyncError } from '../../model/errors.ts';
 import type { JsonValue } from '../../model/json.ts';
 import { parseJson } from '../../rows/json/parse-json.ts';
@@ -64,7 +64,7 @@ export async function requestToken(plan: OauthPlan, endpoint: TokenEndpoint): Pr
   } catch (error) {
     if (scheme.grant === 'refresh_token' && error instanceof ResponseBodyError && error.error === 'invalid_grant') {
       // By RFC 6749, section 5.2, the refresh token is invalid, expired or revoked.
-      throw new SyncError('refresh_token_refused', `${named(url)} refused the refresh token`, {
+      throw new SyncError('refresh_token_refused', `${endpointName(url)} refused the refresh token`, {
         recovery: 'stop',
         hint: 'It is used up, revoked or expired: get a new one from the service, and set refresh_token under auth in the settings.',
       });
@@ -93,7 +93,7 @@ function secretTexts({ secrets }: OauthPlan, { refreshToken }: TokenEndpoint): s
 function toResponse(answer: WireAnswer, url: URL): Response {
   const { status, headers, bytes } = answer;
   const verdict = judgeTokenAnswer(answer);
-  if (verdict.outcome !== 'ok') throw unansweredError(named(url), answer, verdict);
+  if (verdict.outcome !== 'ok') throw unansweredError(endpointName(url), answer, verdict);
   const known = Object.entries(headers).flatMap(([name, value]): [string, string][] =>
     value === undefined ? [] : [[name, [value].flat().join(', ')]],
   );
@@ -126,7 +126,7 @@ function withoutIdToken(bytes: Buffer): string | Uint8Array<ArrayBuffer> {
 function bearerToken(token: string, url: URL): string {
   if (token.length <= MAX_TOKEN_LENGTH && BEARER_TOKEN.test(token)) return token;
   throw badToken(
-    `${named(url)} gave a token that is longer than ${MAX_TOKEN_LENGTH} characters, or holds characters that no bearer token has (RFC 6750 allows letters, digits, - . _ ~ + / and = at the end)`,
+    `${endpointName(url)} gave a token that is longer than ${MAX_TOKEN_LENGTH} characters, or holds characters that no bearer token has (RFC 6750 allows letters, digits, - . _ ~ + / and = at the end)`,
     'This is a fault of the service: report it there. Check that auth.token_url leads to its token endpoint.',
   );
 }
@@ -136,12 +136,12 @@ function tokenError(error: unknown, url: URL, secrets: readonly string[]): unkno
   if (error instanceof ResponseBodyError) return refused(url, shortenMasked(error.error, secrets), error);
   if (error instanceof WWWAuthenticateChallengeError) return refused(url, `status ${error.status}`, error);
   if (!(error instanceof Error) || !('code' in error)) return error;
-  const message = `${named(url)} gave no token that can be used: ${shortenText(messageOf(error))}`;
+  const message = `${endpointName(url)} gave no token that can be used: ${shortenText(messageOf(error))}`;
   return badToken(message, 'Check auth.token_url, and token_path under auth in the profile.', withoutBody(error));
 }
 
 function refused(url: URL, why: string, error: Error): SyncError {
-  return new SyncError('auth_failed', `${named(url)} refused the client: ${why}`, {
+  return new SyncError('auth_failed', `${endpointName(url)} refused the client: ${why}`, {
     recovery: 'stop',
     hint: 'Check client_id, client_secret, scope and the other secrets under auth, and whether they go where the endpoint wants them: client_auth under auth in the profile, body or basic.',
     cause: withoutBody(error),
@@ -153,7 +153,7 @@ function withoutBody(error: Error): Error {
   return new Error(shortenText(error.message));
 }
 
-function named(url: URL): string {
+function endpointName(url: URL): string {
   return `POST ${url.origin}${shortenText(url.pathname)}`;
 }
 
@@ -253,7 +253,7 @@ function loginRequest({ login }: SessionScheme, url: URL, values: TemplateValues
 function fillMap(
   map: Readonly<Record<string, string>>,
   values: TemplateValues,
-  place: TemplatePlace,
+  place: TemplateLocation,
 ): [string, string][] {
   return Object.entries(map).flatMap(([name, template]): [string, string][] => {
     const text = fillTemplate(template, values, place);
@@ -315,8 +315,8 @@ function epochMs(found: string | number, number: number): number {
 
 function loginRefused(from: string, answer: WireAnswer, secrets: readonly (string | null)[]): SyncError {
   const known = secrets.filter((secret) => secret !== null);
-  const said = shortenMasked(answer.bytes.toString().trim(), known);
-  const message = `${from} refused the login with ${answer.status}${said === '' ? '' : `: ${said}`}`;
+  const detail = shortenMasked(answer.bytes.toString().trim(), known);
+  const message = `${from} refused the login with ${answer.status}${detail === '' ? '' : `: ${detail}`}`;
   return new SyncError('auth_failed', message, {
     recovery: 'stop',
     hint: 'Check the secrets under auth in the settings, and login under auth in the profile.',

@@ -111,6 +111,7 @@ async function* decompressOne(
 ): AsyncGenerator<Buffer> {
   const first = await chunks.next();
   if (first.done === true) return;
+  // An error of the connection is passed on as it is; any other one means that the compressed data is damaged.
   const source = { error: undefined as unknown };
   const compressed = async function* (): AsyncGenerator<Buffer> {
     try {
@@ -172,7 +173,7 @@ export function shortenMasked(text: string, secrets: readonly string[], length?:
 const HARMLESS_VALUE = /^(?:-?\d{1,9}|true|false|\d{4}-\d\d-\d\d(?:[T ][\d:.]+(?:Z|[+-][\d:]+)?)?)$/;
 
 /** Which query values a message may show. */
-export interface ShownQuery {
+export interface QueryVisibility {
   /** Parameters whose values are shown: those for the page or the time, and others of the profile without a secret. */
   shown: ReadonlySet<string>;
   /** Parameters of the profile whose values are secret. */
@@ -183,7 +184,7 @@ export interface ShownQuery {
  * Makes a URL safe for a message: no credentials, no fragment, and of the query only values that cannot be secret.
  * Known secrets are removed from the whole message later.
  */
-export function shownUrl(url: URL, rules: ShownQuery): string {
+export function describeUrl(url: URL, rules: QueryVisibility): string {
   const query = [...url.searchParams].map(
     ([name, value]) =>
       `${shortenText(name)}=${isShown(name, value, rules) ? shortenText(value, QUERY_VALUE_LENGTH) : '***'}`,
@@ -191,6 +192,6 @@ export function shownUrl(url: URL, rules: ShownQuery): string {
   return `${url.origin}${shortenText(url.pathname)}${query.length > 0 ? `?${query.join('&')}` : ''}`;
 }
 
-function isShown(name: string, value: string, { shown, hidden }: ShownQuery): boolean {
+function isShown(name: string, value: string, { shown, hidden }: QueryVisibility): boolean {
   return shown.has(name) || (!hidden.has(name) && !isSecretName(name) && HARMLESS_VALUE.test(value));
 }

@@ -29,11 +29,13 @@ function isPublicAddress(address: string): boolean {
 
 /** True for a host in `files.allow_hosts`, with this port or without a port. */
 export function isAllowedHost({ hostname, port, protocol }: URL, allowed: readonly string[]): boolean {
-  const own = `${hostname.replace(/\.$/, '')}:${port || (protocol === 'https:' ? '443' : '80')}`;
+  const requestedHost = hostname.replace(/\.$/, '');
+  const requestedPort = port || (protocol === 'https:' ? '443' : '80');
   return allowed.some((entry) => {
-    const [, host = '', wanted] = /^(\[.*\]|[^:]*)(?::(\d+))?$/.exec(entry) ?? [];
-    const written = URL.parse(`http://${host}/`)?.hostname.replace(/\.$/, '') ?? '';
-    return own === `${written}:${wanted ?? own.slice(own.lastIndexOf(':') + 1)}`;
+    const [, host = '', allowedPort = requestedPort] = /^(\[.*\]|[^:]*)(?::(\d+))?$/.exec(entry) ?? [];
+    // Written as `URL` writes it, in lower case and punycode, to be compared.
+    const allowedHost = URL.parse(`http://${host}/`)?.hostname.replace(/\.$/, '') ?? '';
+    return requestedHost === allowedHost && requestedPort === allowedPort;
   });
 }
 

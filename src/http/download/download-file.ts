@@ -21,7 +21,7 @@ export interface DownloadParts {
   client: ClientParts;
   /** Retry quota of downloads, so that failing files do not use up that of records. */
   quota: ClientParts['quota'];
-  /** Used for other hosts, without credential, certificate and outcome rules of the service. */
+  /** Used for other origins, such as a CDN: without credential, certificate and outcome rules of the service. */
   elsewhere: { exchange: ClientParts['exchange']; judge: ClientParts['judge']; limiterFor: ClientParts['limiterFor'] };
   rules: AddressRules;
 }
@@ -72,9 +72,9 @@ function loopParts(progress: DownloadProgress): ClientParts {
     origins: {
       home,
       secrets,
-      isOwn: request.isOwn,
+      getsCredential: request.isOfService,
       allowsOthers: true,
-      judge: (url) => {
+      assertAllowed: (url) => {
         progress.at = url;
         if (url.origin !== home) refusePrivateUrl(url, rules);
       },
@@ -101,16 +101,16 @@ function judgeFile(
   if (file.failure !== null) throw file.failure;
   if (transport === 'file_address') return skip('file_address', 'the address is none of the public internet');
   if (transport !== null) return judge(response);
-  const isOwn = at.origin === parts.client.origins.home && request.isOwn(at);
-  if (file.received !== null) return judgeBody(file.received, response, isOwn ? judge : null);
+  const isOfService = at.origin === parts.client.origins.home && request.isOfService(at);
+  if (file.received !== null) return judgeBody(file.received, response, isOfService ? judge : null);
   if (status === 304) {
     if (request.etag !== null || request.lastModified !== null) return skip('unchanged', 'the file has not changed');
     return { outcome: 'retry', code: 'connection_lost', reason: 'not modified (304), which was not asked for' };
   }
   const verdict = judge(response);
   if (verdict.outcome === 'limited') return verdict;
-  if (!isOwn && EXPIRED.has(status)) return skip('expired', `the address answered ${status}`);
-  return isOwn && GONE.has(status) ? skip('gone', verdict.reason) : verdict;
+  if (!isOfService && EXPIRED.has(status)) return skip('expired', `the address answered ${status}`);
+  return isOfService && GONE.has(status) ? skip('gone', verdict.reason) : verdict;
 }
 
 /** Decides the outcome by the body. `judge` decides a 200 with JSON about a limit or an error; null for other origins. */

@@ -6,7 +6,7 @@ import { isAdmitted, type FileKind } from './file-kind.ts';
 export interface DownloadRequest {
   url: URL;
   /** Returns true for a URL of the service: credential and profile headers are sent there. */
-  isOwn: (url: URL) => boolean;
+  isOfService: (url: URL) => boolean;
   /** Folder for the unfinished file. */
   spool: string;
   /** Name of the unfinished file; that of a killed download is overwritten. */
@@ -20,6 +20,7 @@ export interface DownloadRequest {
   /** Validators of the stored file, for a conditional request; both null for an unconditional one. */
   etag: string | null;
   lastModified: string | null;
+  /** Counts the requests of the download. */
   meter: RequestMeter;
   signal: AbortSignal;
 }

@@ -89,16 +89,17 @@ export class FileBody implements BodySink {
     const { maxBytes } = this.#request;
     const hash = createHash('sha256');
     for await (const chunk of decompress(body, encodingOf(headers), count)) {
-      const missing = HEAD_BYTES - this.bytes;
+      const missingHeadBytes = HEAD_BYTES - this.bytes;
       this.bytes += chunk.length;
       const tooLarge = this.bytes > maxBytes ? findSizeFault(this.bytes, this.#request) : null;
       if (tooLarge !== null) return { kind: 'refused', refusal: tooLarge };
       await this.#onDisk(() => handle.writeFile(chunk));
       hash.update(chunk);
-      if (missing <= 0) continue;
+      if (missingHeadBytes <= 0) continue;
       // Copied, because the chunk may be a part of a larger buffer, or be reused.
-      this.#head.push(Buffer.from(chunk.subarray(0, missing)));
-      const refusal = chunk.length < missing ? null : findKindFault(await detectKind(this.head, null), this.#request);
+      this.#head.push(Buffer.from(chunk.subarray(0, missingHeadBytes)));
+      if (chunk.length < missingHeadBytes) continue;
+      const refusal = findKindFault(await detectKind(this.head, null), this.#request);
       if (refusal !== null) return { kind: 'refused', refusal };
     }
     if (this.bytes === 0) return { kind: 'empty' };

@@ -8,7 +8,7 @@ export interface FileKind {
   type: string;
   /** Pixels of a picture; null if unknown, and for other files. */
   size: PictureSize | null;
-  /** True for a picture whose header is damaged. */
+  /** True for a complete picture whose size cannot be read: its header is damaged. */
   isDamaged: boolean;
 }
 
@@ -69,11 +69,12 @@ export function detectTextType(head: Buffer): string | null {
   const text = sample.toString('latin1');
   const start = text.slice(skipPrologue(text));
   if (/^<svg[\s>/]/i.test(start)) return 'image/svg+xml';
-  if (start.startsWith('<')) return text.includes('<?xml') && !PAGE.test(start) ? 'application/xml' : 'text/html';
+  if (start.startsWith('<')) return text.includes('<?xml') && !HTML_START.test(start) ? 'application/xml' : 'text/html';
   return /^[{[]/.test(start) ? 'application/json' : 'text/plain';
 }
 
-const PAGE = /^<(?:!doctype html|html|head|body|script)\b/i;
+/** Tells XHTML from other XML, which may both begin with an XML declaration. */
+const HTML_START = /^<(?:!doctype html|html|head|body|script)\b/i;
 
 /** Starts and ends of declarations and comments, which may precede the first element. */
 const PROLOGUE: readonly (readonly [string, string])[] = [
@@ -83,13 +84,15 @@ const PROLOGUE: readonly (readonly [string, string])[] = [
 ];
 
 function skipPrologue(text: string): number {
-  let at = text.startsWith('\u00ef\u00bb\u00bf') ? 3 : 0;
+  let position = text.startsWith('\u00ef\u00bb\u00bf') ? 3 : 0;
   for (;;) {
-    while (/\s/.test(text.charAt(at))) at += 1;
-    const found = PROLOGUE.find(([opening]) => text.slice(at, at + opening.length).toLowerCase() === opening);
-    const end = found === undefined ? -1 : text.indexOf(found[1], at);
-    if (found === undefined || end === -1) return at;
-    at = end + found[1].length;
+    while (/\s/.test(text.charAt(position))) position += 1;
+    const found = PROLOGUE.find(
+      ([opening]) => text.slice(position, position + opening.length).toLowerCase() === opening,
+    );
+    const end = found === undefined ? -1 : text.indexOf(found[1], position);
+    if (found === undefined || end === -1) return position;
+    position = end + found[1].length;
   }
 }
 
@@ -113,7 +116,10 @@ const BOXED: ReadonlySet<string> = new Set(['image/avif', 'image/heic', 'image/h
 /** Their supported brands, which exclude image sequences. */
 const BRANDS = /^(?:avif|mif1|msf1|hei[cx]|hev[cx])$/;
 
-/** Returns the pixels in the header of a picture; null if the format is not supported or the header is incomplete. */
+/**
+ * Returns the pixels in the header of a picture; null if the format is not supported or the size is not in `head` and
+ * the file is incomplete (`path` is null): its rest may have it. `damaged` if no part of a complete file has a size.
+ */
 async function readPictureSize(
   type: string,
   head: Buffer,
@@ -128,17 +134,24 @@ async function readPictureSize(
   return part === null ? 'damaged' : sizeInHeader(part);
 }
 
-/** Moves the directory of a TIFF, which is often after the pixels, to follow the header. */
+/** Bytes of the header of a BigTIFF; that of a TIFF has 8, but no picture is smaller than this. */
+const TIFF_HEADER_BYTES = 16;
+
+/**
+ * Reads the directory of a TIFF, which is often after the pixels, and returns it right after the header, with the offset
+ * in the header corrected: the library reads only the beginning.
+ */
 async function moveDirectoryFirst(handle: FileHandle): Promise<Buffer | null> {
-  const head = await readBytes(handle, 0, 16);
-  if (head.length < 16) return null;
+  const head = await readBytes(handle, 0, TIFF_HEADER_BYTES);
+  if (head.length < TIFF_HEADER_BYTES) return null;
   const isLittle = head[0] === 0x49;
   const isBig = head[isLittle ? 2 : 3] === 43;
   const order = isLittle ? 'LE' : 'BE';
-  const at = isBig ? Number(head[`readBigUInt64${order}`](8)) : head[`readUInt32${order}`](4);
-  if (isBig) head.fill(0, 8).writeUInt8(16, isLittle ? 8 : 15);
-  else head.fill(0, 4).writeUInt8(16, isLittle ? 4 : 7);
-  return Buffer.concat([head, await readBytes(handle, Math.min(at, Number.MAX_SAFE_INTEGER))]);
+  const position = isBig ? Number(head[`readBigUInt64${order}`](8)) : head[`readUInt32${order}`](4);
+  // Writes the new offset of the directory, which fits into the lowest byte of an offset of 8 or 4 bytes.
+  if (isBig) head.fill(0, 8).writeUInt8(TIFF_HEADER_BYTES, isLittle ? 8 : 15);
+  else head.fill(0, 4).writeUInt8(TIFF_HEADER_BYTES, isLittle ? 4 : 7);
+  return Buffer.concat([head, await readBytes(handle, Math.min(position, Number.MAX_SAFE_INTEGER))]);
 }
 
 async function readBytes(handle: FileHandle, position: number, max = MAX_SEARCHED_BYTES): Promise<Buffer> {

@@ -43,11 +43,13 @@ const REQUEST_ID_HEADERS = [
 interface FailedAttempts {
   judged: JudgedAttempt;
   method: HttpMethod;
-  /** As `shownUrl` writes it. */
+  /** As `describeUrl` writes it. */
   url: string;
   attempts: number;
   hint: string | undefined;
+  /** Texts that must not be in the message. */
   secrets: readonly string[];
+  /** The end of the message, such as `the service kept limiting it`. */
   note: string | undefined;
 }
 
@@ -134,7 +136,7 @@ function authSchemeHint({ verdict, answer, sent }: JudgedAttempt): string | null
   const challenges = [answer.headers['www-authenticate'] ?? []].flat();
   const schemes = challenges.flatMap((text) => /^\s*([\w-]+)/.exec(text)?.[1] ?? []);
   if (verdict.outcome !== 'reauth' || schemes.length === 0) return null;
-  const [, own = 'Bearer'] = /^([\w-]+) /.exec(sent?.headers['authorization'] ?? '') ?? [];
-  if (challenges.some((text) => text.toLowerCase().includes(own.toLowerCase()))) return null;
+  const [, sentScheme = 'Bearer'] = /^([\w-]+) /.exec(sent?.headers['authorization'] ?? '') ?? [];
+  if (challenges.some((text) => text.toLowerCase().includes(sentScheme.toLowerCase()))) return null;
   return `The service asks for ${shortenText(schemes.join(', '), 40)}. ${verdict.hint ?? ''}`.trimEnd();
 }

@@ -49,9 +49,12 @@ interface FoundEntry {
 
 /** The limits found so far while one answer is read. */
 interface LimitsReading {
+  /** Epoch milliseconds by the service's clock. */
   serverNow: number;
   retryAfterMs: number | null;
+  /** The wait in a service's own field (`wait` in the dialect). */
   vendorWaitMs: number | null;
+  /** The service's name for the quotas of this answer, if it has several sets of them. */
   bucket: string | null;
   quotas: Map<string, QuotaHint>;
 }
@@ -142,9 +145,10 @@ function readLimit(reading: LimitsReading, entry: RateEntry, value: string): voi
   if (count !== null) return updateQuota(reading, entry, { limit: count });
   const [first, ...policies] = policyMembers(value) ?? [];
   if (first === undefined) return;
-  const own = policies.find((policy) => policy.limit === first.limit);
-  updateQuota(reading, entry, { limit: first.limit, windowMs: own?.windowMs });
-  for (const { name: _, ...policy } of policies.filter((each) => each !== own)) {
+  // One of the policies repeats the limit, with its window.
+  const samePolicy = policies.find((policy) => policy.limit === first.limit);
+  updateQuota(reading, entry, { limit: first.limit, windowMs: samePolicy?.windowMs });
+  for (const { name: _, ...policy } of policies.filter((each) => each !== samePolicy)) {
     updateQuota(reading, entry, policy, `/${(policy.windowMs ?? 0) / 1_000}s`);
   }
 }

@@ -34,6 +34,7 @@ export class BudgetStore {
   readonly #options: BudgetOptions;
   readonly #row: SharedBudget | null;
   #budget: Budget;
+  /** The text and the version of the shared row, as last read, and when that was (monotonic milliseconds). */
   #state: string | null = null;
   #version = 0;
   #seenAt = Number.NEGATIVE_INFINITY;
@@ -85,7 +86,7 @@ export class BudgetStore {
     const row = this.#row;
     if (row === null) return step(this.#budget, this.now());
     const readAt = this.#clock.monotonic();
-    if (readAt - this.#seenAt >= maxAgeMs) this.#note(await row.read(), readAt);
+    if (readAt - this.#seenAt >= maxAgeMs) this.#takeRow(await row.read(), readAt);
     for (;;) {
       const now = this.now();
       this.#budget = toBudget(parseBudget(this.#state), this.#options, now);
@@ -93,13 +94,16 @@ export class BudgetStore {
       if (!result.isChanged) return result;
       const sentAt = this.#clock.monotonic();
       const stored = await row.swap(this.#version, storeBudget(this.#budget, now));
-      this.#note(stored, sentAt);
+      this.#takeRow(stored, sentAt);
       if (stored.isStored) return result;
     }
   }
 
-  /** Notes the row. The database read its clock between request and answer, so the offset must be in that range. */
-  #note({ state, version, now }: SharedRow, requestedAt: number): void {
+  /**
+   * Takes over the row that was read. The database read its clock between request and answer, so the offset must be in
+   * that range.
+   */
+  #takeRow({ state, version, now }: SharedRow, requestedAt: number): void {
     const answeredAt = this.#clock.monotonic();
     [this.#state, this.#version, this.#seenAt] = [state, version, answeredAt];
     this.#offset = Math.min(now - requestedAt, Math.max(now - answeredAt, this.#offset));

@@ -10,7 +10,7 @@ import {
   getNominalRate,
   getOpenTime,
   getPace,
-  learn,
+  learnQuota,
   newQuota,
   newRateEstimate,
   noteRejection,
@@ -83,12 +83,13 @@ export interface Budget {
   refusedAt: number;
   /** The requests in flight, by their number. */
   open: Map<number, OpenRequest>;
+  /** Requests started so far: the number of the latest one. */
   started: number;
   /** When the latest request was due; the next one is due an interval of the rate later. */
   due: number;
   /** Until when a quota last delayed a request. */
   shutAt: number;
-  /** When a request of live work last started; null if none did. */
+  /** When a request of live work (any lane that is not yielding) last started; null if none did. */
   liveAt: number | null;
   /** When each process that shares the budget last stored anything. */
   seen: Map<string, number>;
@@ -100,7 +101,7 @@ const MAX_CATCH_UP_MS = 250;
 const MIN_PAUSE_MS = 1_000;
 const MAX_JITTER_MS = 1_000;
 /** Max pause after a 429 without a stated wait. */
-const MAX_OWN_PAUSE_MS = 60_000;
+const MAX_BACKOFF_PAUSE_MS = 60_000;
 /** A quota is forgotten if no response mentions it for this long and others are mentioned; else after its window. */
 const FORGET_MS = 60_000;
 const SLOTS_DECREASE = 0.9;
@@ -192,8 +193,8 @@ export function isOverShare({ open, slots, seen, liveAt }: Budget, owner: string
   const all = Math.floor(slots);
   const yielding = [...open.values()].filter((request) => isYielding(request.lane));
   const reserved = liveAt !== null && now - liveAt < LIVE_PERIOD_MS ? Math.floor(all * RESERVED_FRACTION) : 0;
-  const own = yielding.filter((request) => request.owner === owner);
-  return yielding.length >= all - reserved || own.length >= Math.ceil(all / Math.max(1, seen.size));
+  const ofProcess = yielding.filter((request) => request.owner === owner);
+  return yielding.length >= all - reserved || ofProcess.length >= Math.ceil(all / Math.max(1, seen.size));
 }
 
 /** Records the start of a request; returns the number by which its end is recorded. */
@@ -230,7 +231,7 @@ function learnQuotas(budget: Budget, request: number, sentAt: number, { limits, 
   for (const hint of limits.quotas) {
     const quota = quotas.get(hint.name) ?? newQuota(hint.name, hint.requests);
     quotas.set(hint.name, quota);
-    learn(quota, hint, { request, started, earlierOpen, sentAt, at });
+    learnQuota(quota, hint, { request, started, earlierOpen, sentAt, at });
   }
   const named = new Set(limits.quotas.map(({ name }) => name));
   for (const quota of quotas.values()) {
@@ -271,13 +272,13 @@ function recordRefusal(budget: Budget, answer: BudgetAnswer, sentAt: number): vo
   }
   if (!isExplained) noteRejection(budget.estimate, budget.options.share, answer.at, sentAt);
   const isStated = Boolean(answer.limits.waitMs) || (isExplained && closedUntil(budget, answer.at) !== null);
-  pause(budget, answer.at + (isStated ? MIN_PAUSE_MS : getOwnPause(budget)));
+  pause(budget, answer.at + (isStated ? MIN_PAUSE_MS : getBackoffPause(budget)));
 }
 
 /** Returns the pause after a 429 without a stated wait: it doubles with each consecutive one. */
-function getOwnPause({ options, refusals }: Budget): number {
+function getBackoffPause({ options, refusals }: Budget): number {
   const min = Math.max(MIN_PAUSE_MS, options.dialect.limited_wait_ms);
-  return Math.min(min * 2 ** (refusals - 1), Math.max(MAX_OWN_PAUSE_MS, 8 * min));
+  return Math.min(min * 2 ** (refusals - 1), Math.max(MAX_BACKOFF_PAUSE_MS, 8 * min));
 }
 
 /** Pauses for the stated wait, which overrides the resets of quotas in the same answer. */

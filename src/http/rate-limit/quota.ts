@@ -8,6 +8,7 @@ export interface Quota {
   limit: number;
   /** The window's length as the service states it; null if it does not. */
   windowMs: number | null;
+  /** False if it counts something else, such as bytes: then it only matters when exhausted. */
   requests: boolean;
   /** `remaining` of the newest answer; null if the service does not state it. */
   remaining: number | null;
@@ -45,8 +46,11 @@ const LONG_WINDOW_MS = 5_000;
 const MAX_PACED_WINDOW_MS = 3_600_000;
 /** Requests per long window that test whether a used quota was refilled. */
 const PROBES_PER_WINDOW = 40;
+/** In a short window that has just begun, a request tests a used quota after this part of it without answers. */
 const SILENCE_FRACTION = 0.15;
+/** Max rate as a multiple of the quota's average rate. */
 const MAX_ABOVE_NOMINAL = 1.15;
+/** A full quota is used faster than one with half of its requests left, by half of this fraction; an empty one slower. */
 const LEVEL_CORRECTION = 0.05;
 
 /** Creates a quota before its first statement. */
@@ -68,14 +72,14 @@ export function newQuota(name: string, requests = true): Quota {
 }
 
 /** Updates the quota from a response. Responses may arrive in another order than the service counted them. */
-export function learn(quota: Quota, hint: QuotaHint, position: Position): void {
+export function learnQuota(quota: Quota, hint: QuotaHint, position: Position): void {
   quota.limit = hint.limit ?? Math.max(quota.limit, hint.remaining ?? 0);
   const refillMs = hint.refill ? Math.min((quota.limit / hint.refill) * 1_000, LONGEST_WAIT_MS) || null : null;
   quota.windowMs = hint.windowMs ?? refillMs ?? quota.windowMs;
   quota.longestResetMs = Math.max(quota.longestResetMs, hint.resetMs ?? 0);
-  if (hint.remaining === 0) block(quota, hint, position.at);
+  if (hint.remaining === 0) blockQuota(quota, hint, position.at);
   if (hint.remaining === null) return;
-  if (position.request > quota.newest) takeNewest(quota, hint, hint.remaining, position);
+  if (position.request > quota.newest) useNewestAnswer(quota, hint, hint.remaining, position);
   else if (quota.remaining !== null && hint.remaining > quota.remaining) quota.spendable += 1;
   quota.lately.push({ request: position.request, remaining: hint.remaining, at: position.at });
   if (quota.lately.length > MAX_KEPT_ANSWERS) quota.lately.shift();
@@ -85,23 +89,24 @@ export function learn(quota: Quota, hint: QuotaHint, position: Position): void {
 const MAX_KEPT_ANSWERS = 64;
 
 /** Counts earlier requests that the service counted after this one, although their answers arrived first. */
-function overtaken({ lately }: Quota, remaining: number, { request, sentAt }: Position): number {
+function countOvertaken({ lately }: Quota, remaining: number, { request, sentAt }: Position): number {
   return lately.filter((other) => other.request < request && other.at >= sentAt && other.remaining < remaining).length;
 }
 
 /** Blocks an exhausted quota until its stated reset, or for its window. */
-function block(quota: Quota, hint: QuotaHint, at: number): void {
+function blockQuota(quota: Quota, hint: QuotaHint, at: number): void {
   const wait = hint.resetMs ?? quota.windowMs ?? (quota.requests ? quota.longestResetMs : 0);
   quota.blockedUntil = Math.max(quota.blockedUntil, at + wait);
 }
 
-function takeNewest(quota: Quota, hint: QuotaHint, remaining: number, position: Position): void {
+function useNewestAnswer(quota: Quota, hint: QuotaHint, remaining: number, position: Position): void {
+  // If much more remains than the requests since then leave, a new window has begun.
   const gain = quota.remaining === null ? 0 : remaining - quota.remaining + position.request - quota.newest;
   const renewed = gain > quota.limit / 2;
   quota.resetAt = earliestReset(renewed ? null : quota.resetAt, hint.resetMs, position.at);
   quota.remaining = remaining;
   const uncounted = position.started - position.request + position.earlierOpen;
-  quota.spendable = remaining - uncounted - overtaken(quota, remaining, position);
+  quota.spendable = remaining - uncounted - countOvertaken(quota, remaining, position);
   quota.newest = position.request;
   quota.answeredAt = position.at;
 }
@@ -153,7 +158,7 @@ function getLevel(quota: Quota, at: number): number {
   return quota.remaining === null || renewed ? quota.limit : Math.max(0, quota.spendable);
 }
 
-/** The last request of larger limits is not used, so that the service rarely states `remaining: 0`. */
+/** Of limits from this number on, the last request is not used, so that the service rarely states `remaining: 0`. */
 const RESERVE_FROM = 10;
 const RESERVE_FROM_SHORT = 3;
 

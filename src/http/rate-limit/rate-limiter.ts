@@ -51,6 +51,7 @@ export type RequestAttempt<T> = (dialect: RateDialect) => Promise<Attempted<T>>;
 /** Counters of this process since its start and the state of the budget, for progress and status. */
 export interface RateLimiterMetrics {
   requests: number;
+  /** Responses with the outcome `limited` (429). */
   limited: number;
   /** The lowest known limit in requests per second; null if none is known. */
   allowedPerSecond: number | null;
@@ -66,7 +67,7 @@ export interface RateLimiter {
    * for a shared budget the errors of its database.
    */
   run<T>(lane: Lane, attempt: RequestAttempt<T>, signal?: AbortSignal): Promise<T>;
-  figures(): RateLimiterMetrics;
+  metrics(): RateLimiterMetrics;
   /** Returns the state that must survive a restart, as JSON for `_sync_limits`. */
   state(): string;
   /** Forgets the stated waits and quotas; the next request tests whether they still apply. */
@@ -97,6 +98,7 @@ export function createRateLimiter(options: RateLimiterOptions): RateLimiter {
 /** A request that waits for its slot. */
 interface WaitingRequest {
   lane: Lane;
+  /** Called with the number of the request once it may start. */
   start: (request: number) => void;
   refuse: (reason: unknown) => void;
 }
@@ -144,6 +146,7 @@ class BudgetRateLimiter implements RateLimiter {
   /** Ended requests that are not in the shared budget yet. */
   readonly #ended: EndedRequest[] = [];
   readonly #sleep: WakeableSleep;
+  /** True while the loop of scheduling passes runs. */
   #isScheduling = false;
   #closed = false;
   #counts = { requests: 0, limited: 0 };
@@ -178,7 +181,7 @@ class BudgetRateLimiter implements RateLimiter {
     }
   }
 
-  figures(): RateLimiterMetrics {
+  metrics(): RateLimiterMetrics {
     const { budget } = this.#store;
     const now = this.#store.now();
     const until = closedUntil(budget, now);
@@ -269,7 +272,7 @@ class BudgetRateLimiter implements RateLimiter {
     this.#isScheduling = true;
     let maxAgeMs = MAX_STATE_AGE_MS;
     try {
-      while (!this.#closed && (this.#waiting.length > 0 || this.#hasNews())) {
+      while (!this.#closed && (this.#waiting.length > 0 || this.#hasUnstoredChanges())) {
         const pass = await this.#store.change((budget, now) => this.#schedule(budget, now), maxAgeMs);
         if (pass.isChanged) this.#ended.splice(0, pass.ended);
         for (const { waiting, request } of pass.granted) this.#start(waiting, request);
@@ -290,7 +293,7 @@ class BudgetRateLimiter implements RateLimiter {
   }
 
   /** True while the shared budget lacks a start or an end of a request of this process. */
-  #hasNews(): boolean {
+  #hasUnstoredChanges(): boolean {
     return this.#store.isShared && this.#running.size + this.#ended.length > 0;
   }
 
@@ -313,8 +316,9 @@ class BudgetRateLimiter implements RateLimiter {
       queue.splice(queue.indexOf(waiting), 1);
     }
     if (queue.length + granted.length + this.#running.size === 0) budget.seen.delete(owner);
-    const isNews = this.#ended.some((ended) => isUrgent(ended) || now - ended.endedAt >= MAX_BATCH_DELAY_MS);
-    return { granted, delay, ended: this.#ended.length, isChanged: granted.length > 0 || isNews || isHeartbeatDue };
+    // The ends of requests are stored now if other processes must know them, or if they have waited long enough.
+    const areEndsDue = this.#ended.some((ended) => isUrgent(ended) || now - ended.endedAt >= MAX_BATCH_DELAY_MS);
+    return { granted, delay, ended: this.#ended.length, isChanged: granted.length > 0 || areEndsDue || isHeartbeatDue };
   }
 
   /** Starts a granted request, or ends it at once if it was aborted in the meantime. */
@@ -404,6 +408,7 @@ export function limitsOf({ profile, rate }: SourceSettings): ServiceLimits {
 /** Where the state of rate limiters is stored: for all processes, or for this one; nowhere if both are null. */
 export interface KnownLimits {
   coordination: Coordination | null;
+  /** The internal tables (`_sync_limits`) of the warehouse. */
   own: Kysely<OwnTables> | null;
   /** True if this process also writes its state to `own`. */
   isKept: boolean;
@@ -455,6 +460,7 @@ async function readLimit(own: Kysely<OwnTables>, name: string): Promise<string |
   return row?.state ?? null;
 }
 
+/** Stores the state for one origin and credential. */
 export async function saveLimit(own: Kysely<OwnTables>, name: string, state: string, now: number): Promise<void> {
   const values = { state, updated_at: timestampText(now) };
   await own

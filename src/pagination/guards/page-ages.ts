@@ -4,12 +4,14 @@ import { AGE_STEP_MS, type AnswerAge } from '../../http/client.ts';
 import type { IncompleteReason } from '../page.ts';
 
 interface AgedResponse {
+  /** The earliest time at which the service can have made the page: that of the request minus the age in a cache. */
   requestedAt: number;
   age: AnswerAge;
 }
 
 /** Times in local epoch milliseconds, and ages in milliseconds. */
 interface AgeLimits {
+  /** When this scan began. */
   startedAt: number;
   /** End of the scan that this one is compared with; null if this is the first. */
   formerEndedAt: number | null;
@@ -29,11 +31,14 @@ const CACHE_HINT =
  */
 export class PageAges {
   readonly #limits: AgeLimits;
+  /** True if a page had an `Age` header, which only caches send. */
   #hasCache = false;
+  /** True if the page before may show the listing before this scan. */
   #previousMayPredate = false;
   #mayBeIncomplete = false;
+  /** The age of the oldest page. */
   #maxSeenAgeMs = 0;
-  /** The longest lifetime of a page in the cache; null if a cached page states none. */
+  /** The longest lifetime of a page in the cache; 0 before one states it; null if an old page states none. */
   #lifetimeMs: number | null = 0;
 
   constructor(limits: AgeLimits) {
@@ -46,10 +51,13 @@ export class PageAges {
     if (isBoundary && (mayPredateScan || this.#previousMayPredate)) this.#mayBeIncomplete = true;
     if (answer.age.ageMs > this.#limits.maxAgeMs) this.#mayBeIncomplete = true;
     this.#previousMayPredate = mayPredateScan;
-    this.#note(answer);
+    this.#noteAge(answer);
   }
 
-  /** Reads a page again; and once more if its age was still 0: `Age` is rounded down, so it may have come from a cache. */
+  /**
+   * Reads a page again, to see what has changed since; and once more if its age was still 0: `Age` is rounded down, so it
+   * may have come from a cache. A page with an age is the one that was read before, and proves nothing.
+   */
   async readAgain<T extends { answer: AgedResponse }>(read: () => Promise<T>): Promise<T> {
     let again = await read();
     if (again.answer.age.isStated && again.answer.age.ageMs === 0) {
@@ -57,7 +65,7 @@ export class PageAges {
       again = await read();
     }
     if (again.answer.age.ageMs > 0) this.#mayBeIncomplete = true;
-    this.#note(again.answer);
+    this.#noteAge(again.answer);
     return again;
   }
 
@@ -65,6 +73,7 @@ export class PageAges {
   get cacheWaitMs(): number | null {
     if (!this.#hasCache) return 0;
     if (this.#maxSeenAgeMs === 0 && !this.#mayBeIncomplete) return AGE_STEP_MS;
+    // A lifetime of 0 is unknown as well: none was stated, or the cache keeps pages in spite of it.
     return this.#lifetimeMs || null;
   }
 
@@ -84,7 +93,7 @@ export class PageAges {
     return requestedAt - (ageMs === 0 ? AGE_STEP_MS : 0) < formerEndedAt;
   }
 
-  #note({ age: { ageMs, lifetimeMs, isStated } }: AgedResponse): void {
+  #noteAge({ age: { ageMs, lifetimeMs, isStated } }: AgedResponse): void {
     if (!isStated) return;
     this.#hasCache = true;
     this.#maxSeenAgeMs = Math.max(this.#maxSeenAgeMs, ageMs);

@@ -66,7 +66,9 @@ export class PaginationState {
   hasSlipped = false;
   /** True if records may have moved unnoticed between two pages. */
   hasUncheckedBoundary = false;
+  /** True if records moved from later pages onto pages that were read. */
   #hasEntered = false;
+  /** The smallest total that the service has reported; null if it reported none. */
   #leastTotal: number | null;
   /** True if two consecutive pages reported the same total, so that it counts the listing, not the page. */
   #hasSteadyTotal = false;
@@ -85,7 +87,9 @@ export class PaginationState {
   /** False if the scan was resumed without the keys of the pages before. */
   readonly #isCounted: boolean;
   #pagesRead = 0;
+  /** Records on all pages, repeated ones included. */
   #received = 0;
+  /** Records without a usable key. */
   #unkeyed = 0;
   /** Pages in a row without a new record, and pages with one. */
   #stalePages = 0;

@@ -61,7 +61,7 @@ export async function verifyEnd(listing: ListingParts, read: ReadPage, step: Las
   const { resource, state, acceptsEnd } = listing;
   const distinct = state.distinctWith(read);
   const hasAll = read.total !== null && distinct !== null && distinct >= read.total;
-  const ties = faultOfTies(resource);
+  const ties = findTieFault(resource);
   if (ties !== null) return hasAll ? 'total' : ties;
   // An empty page is the end even if it names a next page: some services always name one.
   if (read.records.length === 0) return step.end ?? 'empty';
@@ -88,7 +88,7 @@ export async function verifyEnd(listing: ListingParts, read: ReadPage, step: Las
 const UNNAMED = 'If that is where the service tells of more pages, name it in the page section of the profile.';
 
 /** The fault of pages that begin after a value which several records may share; null for any others. */
-function faultOfTies({ page, id, partition }: ReadableResource): PageFault | null {
+function findTieFault({ page, id, partition }: ReadableResource): PageFault | null {
   if (page.style !== 'keyset') return null;
   // The partition field is the same in all records of one listing.
   const others = [id].flat().filter((field) => field !== partition?.field);
@@ -178,7 +178,7 @@ export async function verifyPastEnd(listing: ListingParts, last: ReadPage, sign:
   const { style, resource, state } = listing;
   const { page } = resource;
   if (state.isComplete) return 'total';
-  const ties = faultOfTies(resource);
+  const ties = findTieFault(resource);
   if (ties !== null) return ties;
   if (sign === 'status' && declaredEnd(page).body !== null) return 'status';
   const count = last.records.length;

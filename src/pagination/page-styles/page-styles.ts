@@ -66,7 +66,7 @@ export interface PagePositions {
 }
 
 /** A style in which each answer leads to the page after it; `first`: what the first request has besides the size. */
-function followed(profile: PageProfile, next: PageStyle['next'], first: PlaceValues = {}): PageStyle {
+function createFollowedStyle(profile: PageProfile, next: PageStyle['next'], first: PlaceValues = {}): PageStyle {
   return { first: { ...first, ...sizeParam(profile) }, next, mayHideNumbers: true, positions: null };
 }
 
@@ -128,7 +128,7 @@ function nextByCursor(profile: PageProfiles['cursor'], facts: AnsweredPage): Nex
   if (typeof more === 'object' && more !== null) return more;
   const found = valueIn(facts.answer, profile.next_cursor);
   const token = isEndValue(found, profile.end?.cursor ?? []) ? '' : tokenOf(found);
-  if (token === null) return invalid(profile.next_cursor, found, 'a text, a number or null');
+  if (token === null) return invalidFault(profile.next_cursor, found, 'a text, a number or null');
   if (token !== '') return cursorStep(profile, facts.request, { token, from: profile.next_cursor });
   if (more === true) {
     return missingFault(
@@ -146,7 +146,7 @@ function hasMore(profile: { has_more: string | null }, facts: AnsweredPage): boo
   if (profile.has_more === null) return null;
   const found = valueIn(facts.answer, profile.has_more) ?? null;
   if (found === null) return null;
-  return YES.has(found) || (NO.has(found) ? false : invalid(profile.has_more, found, 'true or false'));
+  return YES.has(found) || (NO.has(found) ? false : invalidFault(profile.has_more, found, 'true or false'));
 }
 
 /** True for a value in place of a token that says that no page follows. */
@@ -177,7 +177,7 @@ function cursorStep(
 }
 
 /** The fault of a value that says nothing about the next page. */
-function invalid(path: string, found: JsonValue | undefined, expected: string): PageFault {
+function invalidFault(path: string, found: JsonValue | undefined, expected: string): PageFault {
   return {
     code: 'pagination_invalid',
     message: `At ${path} there is ${describeValue(found)}, expected ${expected}`,
@@ -381,8 +381,8 @@ function nextByLink(facts: AnsweredPage): NextStep | PageFault {
   if (next.size > 1) return badLink('names several next pages', header);
   const [uri] = next;
   if (uri !== undefined) return linkedStep(facts, uri);
-  const tellsPages = links.some(({ rels }) => PAGE_RELATIONS.some((relation) => rels.includes(relation)));
-  return tellsPages
+  const isAboutPages = links.some(({ rels }) => PAGE_RELATIONS.some((relation) => rels.includes(relation)));
+  return isAboutPages
     ? { end: 'signal' }
     : absentStep({ absent_is_end: false }, facts, { place: 'Link header', field: 'page.style' });
 }
@@ -415,14 +415,14 @@ function nextByUrl(profile: PageProfiles['next-url'], facts: AnsweredPage): Next
 
 const STYLES: { [S in keyof PageProfiles]: (profile: PageProfiles[S]) => PageStyle } = {
   // Each answer names a cursor.
-  cursor: (profile) => followed(profile, (facts) => nextByCursor(profile, facts), firstCursor(profile)),
+  cursor: (profile) => createFollowedStyle(profile, (facts) => nextByCursor(profile, facts), firstCursor(profile)),
   page: pageStyle,
   offset: offsetStyle,
-  link: (profile) => followed(profile, nextByLink),
-  'next-url': (profile) => followed(profile, (facts) => nextByUrl(profile, facts)),
+  link: (profile) => createFollowedStyle(profile, nextByLink),
+  'next-url': (profile) => createFollowedStyle(profile, (facts) => nextByUrl(profile, facts)),
   // Each page lists what follows the last record of the page before.
   keyset: (profile) => ({
-    ...followed(profile, (facts) => nextByRecord(profile, facts), firstCursor(profile)),
+    ...createFollowedStyle(profile, (facts) => nextByRecord(profile, facts), firstCursor(profile)),
     mayHideNumbers: false,
   }),
   // That one answer is the whole list is the profile's word, unless the answer says otherwise.

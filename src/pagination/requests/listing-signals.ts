@@ -147,7 +147,7 @@ function linkToNext(header: string | string[] | undefined): string | null {
 }
 
 /** Fields of a page in the profile that name a place in an answer. */
-const NAMING: ReadonlySet<string> = new Set([
+const LOCATION_FIELDS: ReadonlySet<string> = new Set([
   'next_cursor',
   'has_more',
   'next_url',
@@ -159,7 +159,7 @@ const NAMING: ReadonlySet<string> = new Set([
 
 function namedPlaces(page: PageProfile, records: string): Set<string> {
   const places = Object.entries(page).flatMap(([field, place]) =>
-    NAMING.has(field) && typeof place === 'string' ? [place] : [],
+    LOCATION_FIELDS.has(field) && typeof place === 'string' ? [place] : [],
   );
   const named = [...places, ...page.ignored_totals];
   return new Set([...named.map((place) => (place.startsWith('header:') ? place.toLowerCase() : place)), records]);
@@ -170,6 +170,7 @@ function countOf(value: JsonValue): number | null {
   return countAt(value, '') ?? (isObject(value) ? countAt(value, 'value') : null);
 }
 
+/** Texts in place of a next page that mean that there is none. */
 const NOTHING: ReadonlySet<string> = new Set(['', 'false', 'null', 'none', 'no', '0']);
 
 /** A value that the request sent is an echo, not a next page. */

@@ -10,6 +10,7 @@ import type { OnePageOptions } from './read-page.ts';
 /** What the current page says about the ones to come. */
 interface NextPages {
   next: PagePosition | null;
+  /** Records on it. */
   received: number;
   /** Records that the whole listing is likely to hold; null if unknown. */
   total: number | null;
@@ -26,7 +27,9 @@ interface PrefetchOptions {
   countOf: (answer: ApiAnswer) => number;
   /** Null if only a response names the next page: then one page is prefetched at most. */
   positions: PagePositions | null;
+  /** Records that a full page brings. */
   size: number;
+  /** Max requests in flight; 0 for none. */
   maxRequests: number;
 }
 
@@ -54,16 +57,21 @@ interface Prefetched {
  */
 export class PagePrefetch {
   readonly #options: PrefetchOptions;
+  /** Max requests in flight now. */
   #window: number;
+  /** Size of the latest page; 0 before the first. */
   #latestBytes = 0;
   /** The page that was taken, until its next page is known. */
   #head: Prefetched | null = null;
+  /** Prefetched pages, in the order of the listing. */
   #queue: Prefetched[] = [];
   #stop = new AbortController();
+  /** What the current page says. */
   #page: NextPages | null = null;
   #wrongGuesses = 0;
   /** Memory of all pages that were requested and are not released yet. */
   readonly #reservations = new Set<MemoryReservation>();
+  /** Memory of the pages that were taken since `takeRelease`. */
   #taken: MemoryReservation[] = [];
 
   constructor(options: PrefetchOptions) {
@@ -97,8 +105,8 @@ export class PagePrefetch {
   async prefetch(page: NextPages): Promise<void> {
     const { next, received } = page;
     // A short page looks like the last one, unless the service cuts all pages alike.
-    const goesOn = received >= this.#options.size || received === this.#page?.received;
-    this.#page = goesOn ? page : { ...page, total: page.total ?? 0 };
+    const mayContinue = received >= this.#options.size || received === this.#page?.received;
+    this.#page = mayContinue ? page : { ...page, total: page.total ?? 0 };
     this.#head = null;
     if (next === null || this.#options.maxRequests < 1) return;
     const [head] = this.#queue;

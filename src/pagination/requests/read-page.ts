@@ -37,10 +37,13 @@ export interface RequestOptions {
 }
 
 export interface OnePageOptions {
+  /** Memory reserved for the page, which the caller releases. */
   reservation?: MemoryReservation;
   /** For a prefetched page, which must not wait for memory. */
   whenFull?: 'fail' | undefined;
+  /** Responses that count as a refusal of the page; default: those that the profile declares. */
   skips?: AnswerRule;
+  /** Aborts this request only. */
   stop?: AbortSignal;
 }
 
@@ -83,14 +86,14 @@ export function pageRequester(options: RequestOptions, parts: RequestParts, firs
     const isFirst = isSamePosition(position, first);
     const signals = [options.signal, stop].filter((signal) => signal !== undefined);
     const signal = signals.length > 1 ? AbortSignal.any(signals) : signals[0];
-    let isNothing = false;
-    const isGone: ApiRequest['isGone'] = (found) => (isNothing = saysNothing(found, resource.empty, isFirst));
+    let listsNothing = false;
+    const isGone: ApiRequest['isGone'] = (found) => (listsNothing = saysNothing(found, resource.empty, isFirst));
     const skips = refusal ?? (isFirst ? tooLarge : pastLast);
     try {
       const request = requestAt(parts, position);
       const answer = await client.get({ ...request, lane, meter, signal, skips, isGone, reservation, whenFull });
       if (answer.outcome === 'ok') return answer;
-      if (isNothing) return { ...answer, outcome: 'ok' };
+      if (listsNothing) return { ...answer, outcome: 'ok' };
       if (answer.code === 'declared' && skips === tooLarge) throw pageError(TOO_LARGE, position);
       if (answer.code === 'declared') {
         const { code, message, recovery, hint } = expiredError(position, resource.page);
@@ -204,8 +207,8 @@ export function listedRecords(answer: ListingResponse, place: RecordPlace): Sour
   if (records !== null) return records;
   const emptyForm = emptyFormIn(answer, place.records);
   if (emptyForm === undefined) return null;
-  const isNothing = place.empty?.includes(emptyForm) || isZeroTotal(answer, place.records, place.page);
-  return isNothing ? [] : null;
+  const listsNothing = place.empty?.includes(emptyForm) || isZeroTotal(answer, place.records, place.page);
+  return listsNothing ? [] : null;
 }
 
 /** How a response without a list may say that nothing is listed; undefined if something else is there. */

@@ -20,7 +20,7 @@ class GeneratedEntry implements CollectionEntry {
   readonly #template: RecordTemplate;
 
   constructor(template: RecordTemplate, index: number) {
-    this.key = template.prefix + String(index).padStart(ID_DIGITS, '0');
+    this.key = numberedId(template.prefix, index);
     this.time = updatedAt(index);
     this.#index = index;
     this.#template = template;
@@ -31,8 +31,15 @@ class GeneratedEntry implements CollectionEntry {
   }
 }
 
+/** Such as `cnt_000000042`. */
+function numberedId(prefix: string, index: number): string {
+  return prefix + String(index).padStart(ID_DIGITS, '0');
+}
+
 interface RecordTemplate {
+  /** Begins the ids: `cnt_`. */
   prefix: string;
+  /** The JSON of the record. */
   text(id: string, index: number): string;
 }
 
@@ -61,7 +68,7 @@ const content: RecordTemplate = {
       `"status":"${pick(STATUSES, index)}","excerpt":"${pick(SENTENCES, index)}","body":"${body(index)}",` +
       `"author":{"id":"usr_${index % 97}","name":"${pick(PEOPLE, index)}","contact":{"email":"user${index % 97}@example.org"}},` +
       `"authors":[{"handle":"user${index % 97}","position":0}],"tags":[${tags(index)}],` +
-      `"seo":{"description":"${pick(SENTENCES, index + 1)}","image":{"id":"img_${String(index % 1000).padStart(9, '0')}","caption":null}},` +
+      `"seo":{"description":"${pick(SENTENCES, index + 1)}","image":{"id":"${numberedId('img_', index % 1000)}","caption":null}},` +
       `"word_count":${words},"revision":${1 + (index % 9)},"reading_minutes":${(words / 230).toFixed(2)},` +
       `"featured":${index % 11 === 0},"created_at":"${iso(updated - 30 * DAY)}","updated_at":"${iso(updated)}",` +
       `"published_at":"${iso(updated - 20 * DAY)}","reviewed_at":"${iso(updated - 10 * DAY)}",` +
@@ -85,7 +92,7 @@ const images: RecordTemplate = {
 const analytics: RecordTemplate = {
   prefix: 'day_',
   text: (id, index) =>
-    `{"id":"${id}","content_id":"cnt_${String(index % 1000).padStart(9, '0')}",` +
+    `{"id":"${id}","content_id":"${numberedId('cnt_', index % 1000)}",` +
     `"date":"${iso(updatedAt(index)).slice(0, 10)}","views":${(index * 7) % 5000},"visitors":${(index * 3) % 2000},` +
     `"seconds":${((index % 9000) * 1.7).toFixed(1)},"referrer":${pick(REFERRERS, index)},` +
     `"updated_at":"${iso(updatedAt(index))}"}`,

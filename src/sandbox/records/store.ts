@@ -102,8 +102,8 @@ export class RecordStore {
   #write(resource: string, id: string, text: string | null): void {
     const collection = this.#collections.get(resource) ?? this.#add(resource, []);
     const before = collection.get(id);
-    const ownTime = text === null ? 0 : readIdAndTime(text).time;
-    const time = ownTime === 0 || !collection.hasUpdatedAt ? this.#clock.now() : ownTime;
+    const recordTime = text === null ? 0 : readIdAndTime(text).time;
+    const time = recordTime === 0 || !collection.hasUpdatedAt ? this.#clock.now() : recordTime;
     collection.set(id, text === null ? null : Buffer.from(text), time);
     const kinds = eventsOf(before === null ? null : decode(before), text);
     for (const kind of kinds) this.#changed({ resource, kind, id, time });

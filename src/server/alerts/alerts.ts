@@ -10,7 +10,7 @@ import { messageOf } from '../../model/errors.ts';
 import { repeatUntilAborted } from '../../model/waiting.ts';
 import { createMetrics, type Metrics } from '../../observe/metrics.ts';
 import { scrubOwn } from '../../observe/scrub.ts';
-import { readStoredStatus } from '../status/collect.ts';
+import { readStatusFromWarehouse } from '../status/collect.ts';
 import type { AlertChannelStatus, SourceStatus, StatusSnapshot } from '../status/snapshot.ts';
 import { type AlertMessage, begunMessage, overMessage, sendMessage } from './message.ts';
 import { alertKey, type AlertState, findConditions, isOpen, planAlerts, reportedRows } from './plan-alerts.ts';
@@ -107,8 +107,11 @@ class AlertChannel {
   readonly #reported = new Map<string, SentAlert>();
   /** Of these, what could not be stored yet. */
   readonly #unsaved = new Set<SentAlert>();
+  /** As `AlertsInput` has it: changes that wait for others, to be reported in one message. */
   #pending: ReadonlyMap<string, number> = new Map();
+  /** Attempts in a row that the receiver did not accept. */
   #failures = 0;
+  /** Monotonic milliseconds of the next attempt after a failed one. */
   #tryAt = -Infinity;
 
   constructor(options: ChannelOptions) {
@@ -170,8 +173,8 @@ class AlertChannel {
       if (stored === null || !isLeader()) unread.add(name);
       if (stored === null) continue;
       for (const [key, { source }] of this.#reported) if (source === name) this.#reported.delete(key);
-      const own = [...stored, ...this.#unsaved].filter((row) => row.source === name);
-      for (const row of own) if (row.channel === this.#options.name) this.#reported.set(alertKey(row), row);
+      const rows = [...stored, ...this.#unsaved].filter((row) => row.source === name);
+      for (const row of rows) if (row.channel === this.#options.name) this.#reported.set(alertKey(row), row);
     }
     return {
       conditions: conditions.filter(({ source, resource }) =>
@@ -228,7 +231,7 @@ export async function reportAlertsOnce({ sources: all, version, ...options }: Re
       return work(warehouse).finally(() => warehouse.close());
     };
     sources.push({ name: source.name, isLeader: () => true, use });
-    statuses.push(await readStoredStatus(source, { ...options, metrics, read: use }));
+    statuses.push(await readStatusFromWarehouse(source, { ...options, metrics, read: use }));
   }
   const times = { at: clock.now(), started_at: clock.now() };
   const snapshot = { ...times, version, stopping: false, sources: statuses, refused: [] };

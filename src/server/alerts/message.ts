@@ -1,4 +1,5 @@
-// The text of an alert message, and sending it by POST, Slack or mail.
+// The text of an alert message, and sending it by POST, Slack or mail. The wording of each problem is in
+// status/attention.ts; this file groups the problems of one message and formats it.
 import { EnvHttpProxyAgent, request } from 'undici';
 import {
   ALERT_KINDS,
@@ -11,13 +12,13 @@ import type { SentAlert } from '../../database/state/server-state.ts';
 import { retryAfter } from '../../http/rate-limit/answer-limits.ts';
 import { visibleText } from '../../model/visible-text.ts';
 import { unlessAborted } from '../../model/waiting.ts';
-import { countOf, durationText } from '../../observe/figures.ts';
+import { formatCount, formatDuration } from '../../observe/format-values.ts';
 import { ALERT_TITLES } from '../status/attention.ts';
 import type { Condition } from './plan-alerts.ts';
 
 type ReportedProblem = Omit<Condition, 'alert' | 'count'>;
 
-/** A message, which each type of channel formats in its own way; times as ISO text in UTC. */
+/** A message, which each type of channel formats in its own way; a POST sends it as JSON. Times are ISO text in UTC. */
 export interface AlertMessage {
   status: 'firing' | 'over' | 'test';
   /** One line. */
@@ -57,8 +58,9 @@ export function begunMessage(begun: readonly Condition[], context: MessageContex
 /** Reports what has ended. `over` must not be empty. */
 export function overMessage(over: readonly SentAlert[], context: MessageContext): AlertMessage {
   const things = over.map(({ source, alert, what, since }): ReportedProblem => {
-    const [named, resource = null] = alert.split(' ');
-    const kind = ALERT_KINDS.find((each) => each === named) ?? 'failed';
+    // `alert` is the kind, followed by the resource if it has one (see `Condition`).
+    const [storedKind, resource = null] = alert.split(' ');
+    const kind = ALERT_KINDS.find((each) => each === storedKind) ?? 'failed';
     return { kind, source, resource, since, what, next: null, command: null, cause: '' };
   });
   return toMessage('over', things, context);
@@ -87,8 +89,8 @@ function toMessage(status: 'firing' | 'over', all: readonly ReportedProblem[], c
   const sources = [...new Set(things.map(({ source }) => source))];
   const anchor = sources.length === 1 ? `#${encodeURIComponent(sources.join(''))}` : '';
   const url = publicUrl === null ? null : `${publicUrl}${anchor}`;
-  const more = groups.length > MAX_GROUPS ? [`and ${countOf(groups.length - MAX_GROUPS, 'further kind')}`] : [];
-  const names = sources.length > 3 ? countOf(sources.length, 'source') : formatNames(things);
+  const more = groups.length > MAX_GROUPS ? [`and ${formatCount(groups.length - MAX_GROUPS, 'further kind')}`] : [];
+  const names = sources.length > 3 ? formatCount(sources.length, 'source') : formatNames(things);
   const lines = groups.slice(0, MAX_GROUPS).map((group) => formatGroup(status, group, now));
   return {
     status,
@@ -106,10 +108,10 @@ function toMessage(status: 'firing' | 'over', all: readonly ReportedProblem[], c
   };
 }
 
-/** `blog (content, images), shop`. */
+/** Formats `blog (content, images), shop`. */
 function formatNames(things: readonly ReportedProblem[]): string {
-  const sources = [...Map.groupBy(things, ({ source }) => source)].map(([source, own]) => {
-    const resources = [...new Set(own.flatMap(({ resource }) => resource ?? []))];
+  const sources = [...Map.groupBy(things, ({ source }) => source)].map(([source, problems]) => {
+    const resources = [...new Set(problems.flatMap(({ resource }) => resource ?? []))];
     return resources.length === 0 ? source : `${source} (${formatList(resources, MAX_RESOURCES)})`;
   });
   return formatList(sources, MAX_SOURCES);
@@ -128,7 +130,7 @@ function formatGroup(status: 'firing' | 'over', group: readonly ReportedProblem[
   const since = `${new Date(began).toISOString().slice(0, 16).replace('T', ' ')} UTC`;
   const head = `${ALERT_TITLES[kind].toUpperCase()}: ${formatNames(group)}`;
   if (status === 'over') {
-    return `${head}\nOver. It began at ${since} and lasted ${durationText((now - began) / 1_000)}.`;
+    return `${head}\nOver. It began at ${since} and lasted ${formatDuration((now - began) / 1_000)}.`;
   }
   const isChange = kind === 'schema_change';
   const problems = isChange ? group.slice(0, MAX_GROUPS).map((each) => each.what) : [what];
@@ -196,8 +198,8 @@ async function postMessage(
   message: AlertMessage,
   signal: AbortSignal,
 ): Promise<NotSent | null> {
-  const own = settings.type === 'slack' ? {} : settings.headers;
-  const all = Object.entries({ 'user-agent': 'content-sync', 'content-type': JSON_TYPE, ...own });
+  const configured = settings.type === 'slack' ? {} : settings.headers;
+  const all = Object.entries({ 'user-agent': 'content-sync', 'content-type': JSON_TYPE, ...configured });
   // Lower case, so that a header of the settings replaces the usual one.
   const headers = Object.fromEntries(all.map(([name, value]) => [name.toLowerCase(), value]));
   const dispatcher = new EnvHttpProxyAgent({ connect: { timeout: TIMEOUT_MS }, maxResponseSize: MAX_ANSWER_BYTES });
@@ -206,9 +208,9 @@ async function postMessage(
     const answer = await request(settings.url, { method: 'POST', dispatcher, signal, headers, body });
     const text = await answer.body.text().catch(() => '');
     if (answer.statusCode >= 200 && answer.statusCode < 300) return null;
-    const shown = visibleText(text.slice(0, MAX_ANSWER_CHARS).replaceAll(/\s+/g, ' ').trim());
+    const detail = visibleText(text.slice(0, MAX_ANSWER_CHARS).replaceAll(/\s+/g, ' ').trim());
     const waitMs = retryAfter({ headers: answer.headers, receivedAt: Date.now() }) ?? null;
-    return { problem: `answered ${answer.statusCode}${shown === '' ? '' : `: ${shown}`}`, waitMs };
+    return { problem: `answered ${answer.statusCode}${detail === '' ? '' : `: ${detail}`}`, waitMs };
   } finally {
     await dispatcher.destroy();
   }
@@ -217,8 +219,8 @@ async function postMessage(
 function toBody(settings: PostSettings, message: AlertMessage): string {
   if (settings.type === 'slack') {
     // Escaped, so that Slack reads no mention, link or command in it.
-    const written = `*${message.title}*\n${message.text}`;
-    const text = written.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
+    const raw = `*${message.title}*\n${message.text}`;
+    const text = raw.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
     return JSON.stringify({ text: text.length > MAX_SLACK_CHARS ? `${text.slice(0, MAX_SLACK_CHARS)}…` : text });
   }
   if (settings.body === undefined) return JSON.stringify(message);

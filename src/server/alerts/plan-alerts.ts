@@ -2,7 +2,7 @@
 import { ALERT_KINDS, type AlertKind, type ChannelSettings } from '../../config/alerts-schema.ts';
 import type { SentAlert } from '../../database/state/server-state.ts';
 import { formatColumnChange } from '../../model/table.ts';
-import { attentionOf } from '../status/attention.ts';
+import { findProblems } from '../status/attention.ts';
 import type { SourceStatus, StatusSnapshot } from '../status/snapshot.ts';
 
 /** Something that a channel may report; times in epoch milliseconds. */
@@ -36,7 +36,7 @@ export interface AlertState {
 export function findConditions(snapshot: StatusSnapshot): AlertState {
   const readable = snapshot.sources.filter(({ warehouse }) => warehouse.problem === null);
   const known = new Set([...readable, ...snapshot.refused].map(({ source }) => source));
-  const found = attentionOf(snapshot).flatMap((problem): Condition[] => {
+  const found = findProblems(snapshot).flatMap((problem): Condition[] => {
     const { alerts = [], source, resource, what, next, command, cause, count = 1 } = problem;
     // What an unreadable warehouse held when it was last read is out of date.
     if (resource !== null && !known.has(source)) return [];
@@ -62,14 +62,15 @@ export function findConditions(snapshot: StatusSnapshot): AlertState {
 function completeCopies({ source, resources, schema_changes: all }: SourceStatus) {
   return resources.flatMap(({ resource, last_full_at }) => {
     if (last_full_at === null) return [];
-    const own = all.filter((change) => change.resource === resource);
-    const changes = own.map((change): Condition => {
-      const { table, column, changed_at: since } = change;
-      const what = `${table}.${column}: ${formatColumnChange(change)}`;
-      const alert = `schema_change ${resource}`;
-      const base = { kind: 'schema_change', source, alert, resource, next: null, command: null } as const;
-      return Object.assign(base, { since, what, cause: resource, count: 1 });
-    });
+    const changes = all
+      .filter((change) => change.resource === resource)
+      .map((change): Condition => {
+        const { table, column, changed_at: since } = change;
+        const what = `${table}.${column}: ${formatColumnChange(change)}`;
+        const alert = `schema_change ${resource}`;
+        const base = { kind: 'schema_change', source, alert, resource, next: null, command: null } as const;
+        return Object.assign(base, { since, what, cause: resource, count: 1 });
+      });
     return [{ source, resource, lastChangeAt: Math.max(last_full_at, ...changes.map(({ since }) => since)), changes }];
   });
 }
@@ -78,6 +79,7 @@ export interface AlertsInput {
   channel: string;
   settings: ChannelSettings;
   state: AlertState;
+  /** What the channel has reported, as its sources store it. */
   reported: readonly SentAlert[];
   /** When each change that is not reported yet was first seen, by `alertKey`; epoch milliseconds. */
   pending: ReadonlyMap<string, number>;
@@ -120,24 +122,26 @@ export function planAlerts(input: AlertsInput): PlannedAlerts {
   const presentKeys = new Set(present.map(alertKey));
   const fresh = present.filter((condition) => isNew(condition, rows.get(alertKey(condition)), input));
   const repeated = present.filter((condition) => isToRepeat(condition, rows.get(alertKey(condition)), input));
-  const gone = reported.filter((row) => isOpen(row) && !presentKeys.has(alertKey(row)));
-  const isSilent = ({ alert, source }: SentAlert): boolean => {
+  const missing = reported.filter((row) => isOpen(row) && !presentKeys.has(alertKey(row)));
+  // After a change of its settings, the channel does not even report that such an alert is over.
+  const isExcluded = ({ alert, source }: SentAlert): boolean => {
     const [kind = ''] = alert.split(' ', 1);
     return !isCovered(settings, kind, source);
   };
-  const ended = gone.filter((row) => !isSilent(row) && state.knownSources.has(row.source));
-  const seen = (keys: readonly string[]) => new Map(keys.map((key) => [key, input.pending.get(key) ?? now]));
+  const ended = missing.filter((row) => !isExcluded(row) && state.knownSources.has(row.source));
+  const seenSince = (keys: readonly string[]) => new Map(keys.map((key) => [key, input.pending.get(key) ?? now]));
+  // Others are gathered in the same message until nothing new was seen for `waits` periods, or the first has waited long.
   const isGathered = (pending: ReadonlyMap<string, number>, waits: number): boolean => {
     const [first, last] = [Math.min(...pending.values()), Math.max(...pending.values())];
     return isOnce || now - last >= waits * settings.group_wait || now - first >= MAX_WAITS * settings.group_wait;
   };
-  const begins = seen(fresh.map(alertKey));
-  const ends = seen(ended.map(alertKey));
+  const begins = seenSince(fresh.map(alertKey));
+  const ends = seenSince(ended.map(alertKey));
   return {
     begun: isGathered(begins, 1) ? [...fresh, ...repeated] : repeated,
     over: isGathered(ends, END_WAITS) ? ended : [],
     keep: [
-      ...gone.filter(isSilent).map((row) => Object.assign({}, row, { over_at: now })),
+      ...missing.filter(isExcluded).map((row) => Object.assign({}, row, { over_at: now })),
       ...baselineRows(input, rows),
     ],
     pending: new Map([...begins, ...ends]),

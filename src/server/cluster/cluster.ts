@@ -78,7 +78,7 @@ function queuedWork(
   const name = queueName(source.warehouse);
   return {
     maintenanceIntervalMs: 20_000,
-    rateLimiter: () => shared.peek(name)?.rateLimiter.figures() ?? null,
+    rateLimiter: () => shared.peek(name)?.rateLimiter.metrics() ?? null,
     wake: () => shared.wake(name),
     retry: (now) => shared.retry(name, now),
     open: async (opened, stopping) => {
@@ -92,7 +92,7 @@ function queuedWork(
         use: (work) => shared.use(name, work),
         scan: (resource, command, signal, cause) => {
           const item = { kind: 'walk', source: name, resource, command } as const;
-          if (cause.is === 'asked') return queueNewScan(queue, { ...item, isAsked: true }, clock, signal);
+          if (cause.is === 'requested') return queueNewScan(queue, { ...item, isAsked: true }, clock, signal);
           return queueScan(queue, { ...item, seen: successOf(command, cause.stored) }, signal);
         },
         startDrain: () => null,

@@ -8,7 +8,7 @@ import type { Warehouse } from '../../database/warehouse.ts';
 import type { Clock } from '../../model/clock.ts';
 import { SyncError } from '../../model/errors.ts';
 import { sleepOrAbort } from '../../model/waiting.ts';
-import { countOf, formatAge } from '../../observe/figures.ts';
+import { formatCount, formatAge } from '../../observe/format-values.ts';
 import type { SourceSupervisor } from '../source-supervisor.ts';
 import {
   type Control,
@@ -31,19 +31,19 @@ interface ControlsOptions {
 /** Carries out the requests of users. Each is one line of the log. */
 export function createControls(options: ControlsOptions): Control {
   return async (request, by) => {
-    const begun = await begin(options, request).catch((error: unknown): ControlResult => {
+    const result = await carryOut(options, request).catch((error: unknown): ControlResult => {
       return { answer: errorAnswer(error), report: null };
     });
     // No caller may wait for the report.
-    begun.report?.catch(() => undefined);
-    const { done: isDone, message, code } = begun.answer;
+    result.report?.catch(() => undefined);
+    const { done: isDone, message, code } = result.answer;
     const line = { control: request, by, done: isDone, code, answer: message };
     options.log[isDone ? 'info' : 'warn'](line, 'control');
-    return begun;
+    return result;
   };
 }
 
-async function begin(options: ControlsOptions, request: ControlRequest): Promise<ControlResult> {
+async function carryOut(options: ControlsOptions, request: ControlRequest): Promise<ControlResult> {
   const supervisor = options.supervisor(request.source);
   if (supervisor === undefined) {
     const hint = 'see the names in the config; after a change of it, restart serve';
@@ -70,7 +70,7 @@ interface ControlParts {
   warehouse: Warehouse;
   clock: Clock;
   resources: readonly string[];
-  /** `blog`, or `blog content`. */
+  /** The source, or source and resource, for answers: `blog`, or `blog content`. */
   what: string;
 }
 
@@ -115,7 +115,10 @@ async function retry(parts: ControlParts, now: boolean): Promise<ControlAnswer> 
   supervisor.work.wake();
   // The results are in the runs, as for every scheduled sync.
   for (const resource of failed) void supervisor.scanNow?.(resource, 'sync').catch(() => undefined);
-  const retried = [...failed, ...(hurried === 0 ? [] : [countOf(hurried, 'webhook delivery', 'webhook deliveries')])];
+  const retried = [
+    ...failed,
+    ...(hurried === 0 ? [] : [formatCount(hurried, 'webhook delivery', 'webhook deliveries')]),
+  ];
   if (retried.length === 0) return doneAnswer(`${what}: nothing had failed; whatever is due begins now`);
   return doneAnswer(`${what}: tried again now: ${retried.join(', ')}`);
 }

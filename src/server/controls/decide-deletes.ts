@@ -1,7 +1,7 @@
 // Lists deletes that wait for a user, and stores the user's decision about them.
 import { ConfigError } from '../../model/errors.ts';
 import { visibleText } from '../../model/visible-text.ts';
-import { countText } from '../../observe/figures.ts';
+import { formatNumber } from '../../observe/format-values.ts';
 import { dismissDeletes, readDeleteCandidates, releaseDeletes } from '../../database/state/suspects.ts';
 import { dismissWindows, readHeldWindows, releaseWindows } from '../../database/state/windows.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
@@ -27,6 +27,7 @@ export interface DecidedDeletes {
   decision: 'confirm' | 'discard';
   /** Deletes that it applies to. */
   count: number;
+  /** Rows that were deleted by now. */
   deleted: number;
   /** Why it is not carried out yet; null if it is. */
   left: string | null;
@@ -98,8 +99,8 @@ export async function decideDeletes(
 /** Decisions for a user, a line per resource. */
 export function decidedText(decided: readonly DecidedDeletes[]): string {
   const lines = decided.map(({ resource, decision, count, deleted, left }) => {
-    if (decision === 'discard') return `${resource}: ${countText(count)} forgotten, their rows stay live`;
-    const done = `${resource}: ${countText(count)} confirmed, ${countText(deleted)} deleted by now`;
+    if (decision === 'discard') return `${resource}: ${formatNumber(count)} forgotten, their rows stay live`;
+    const done = `${resource}: ${formatNumber(count)} confirmed, ${formatNumber(deleted)} deleted by now`;
     return left === null ? done : `${done}; a running process or the next run deletes the rest: ${left}`;
   });
   return lines.length === 0 ? 'no deletes wait' : lines.map(visibleText).join('\n');

@@ -3,7 +3,7 @@ import { inboxAddress, openInbox, openInboxToRead } from '../../database/databas
 import type { DeliveryRow, Inbox } from '../../database/inbox.ts';
 import type { Clock } from '../../model/clock.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
-import { countText } from '../../observe/figures.ts';
+import { formatNumber } from '../../observe/format-values.ts';
 
 /** How many deliveries wait again, and the names without a delivery. */
 export interface Replayed {
@@ -57,5 +57,5 @@ export function hurryDeliveries(warehouse: string, clock: Clock, resources: read
 
 export function replayedText(count: number): string {
   if (count === 0) return 'nothing to replay';
-  return `${countText(count)} waiting again; a running \`serve\` processes them within seconds, else the next one does`;
+  return `${formatNumber(count)} waiting again; a running \`serve\` processes them within seconds, else the next one does`;
 }

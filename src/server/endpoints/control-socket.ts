@@ -22,8 +22,9 @@ const MAX_CLIENTS = 256;
 const CLOSE_TIMEOUT_MS = 2_000;
 
 /**
- * Takes requests of commands on this machine from a socket; the mode of the file admits only its own user. Replaces the socket of a process that was killed. If another process listens there, or the socket
- * cannot be created, logs that and returns null.
+ * Takes requests of commands on this machine from a socket; the mode of the file admits only its own user. Replaces the
+ * socket of a process that was killed. If another process listens there, or the socket cannot be created, logs that and
+ * returns null.
  */
 export async function openControlSocket({
   path,

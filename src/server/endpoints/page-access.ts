@@ -78,7 +78,7 @@ function digest(bytes: Buffer): Buffer {
   return createHash('sha256').update(bytes).digest();
 }
 
-/** Counts and logs wrong names and passwords. */
+/** Returns what to call for each wrong name or password (`refused` above): it counts them, and logs some. */
 export function refusalNote(metrics: Metrics, log: Logger, clock: Clock): () => void {
   const countToLog = createCountToLog(clock);
   return () => {

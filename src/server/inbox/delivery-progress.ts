@@ -55,7 +55,7 @@ const RECORD_CODES: ReadonlySet<string> = new Set(
   unsupported_encoding headers_too_large contract_frozen bug`.split(/\s+/),
 );
 /** The delivery stays in the inbox as it is: another process may serve it, or the resource is resumed. */
-const OTHERS_CODES: ReadonlySet<string> = new Set(['lease_held', 'paused']);
+const ELSEWHERE_CODES: ReadonlySet<string> = new Set(['lease_held', 'paused']);
 /** These may be over within moments. */
 const SHORT_CODES: ReadonlySet<string> = new Set([
   'behind',
@@ -81,7 +81,7 @@ export function toFailure(error: unknown): DeliveryFailure {
 }
 
 export function isOwnedElsewhere({ code }: DeliveryFailure): boolean {
-  return OTHERS_CODES.has(code);
+  return ELSEWHERE_CODES.has(code);
 }
 
 /** Milliseconds until the next attempt after `failures` failed ones in a row, 1 or more. */

@@ -107,7 +107,9 @@ export class Drain {
   readonly #fullScans: PacedWork<DrainOutcome>;
   /** Reads and writes the inbox one after the other, so that no read finds what is being stored. */
   readonly #inboxWork = new PQueue({ concurrency: 1 });
+  /** Results of deliveries that are not stored yet. */
   #unstored: DeliveryUpdate[] = [];
+  /** The requested read of the inbox: all waiting deliveries, or those after `#lastSeq`; null if none is requested. */
   #wantedRead: 'all' | 'new' | null = null;
   #lastFullReadAt = -Infinity;
   /** Highest `seq` that was read. */

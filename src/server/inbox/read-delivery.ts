@@ -96,12 +96,12 @@ function readEvent(context: EventContext, { webhooks, resources }: EventRules): 
     const isDelete = deleted ?? webhooks.deleted.some((pattern) => matchesPattern(pattern, word ?? ''));
     return names === null ? [] : [{ names, id, updated, isDelete }];
   });
-  const named = kind === null ? '(none)' : `"${kind}"`;
+  const quotedKind = kind === null ? '(none)' : `"${kind}"`;
   if (readings.length === 0) {
-    return [{ kind, reason: `nothing says which resource an event of the kind ${named} is about` }];
+    return [{ kind, reason: `nothing says which resource an event of the kind ${quotedKind} is about` }];
   }
   if (readings.every(({ names }) => names.length === 0)) {
-    return [{ kind, reason: `a rule of the profile ignores an event of the kind ${named}` }];
+    return [{ kind, reason: `a rule of the profile ignores an event of the kind ${quotedKind}` }];
   }
   return readings.flatMap(({ names, id, updated, isDelete }) =>
     names.flatMap((resource): (EventTarget | IgnoredEvent)[] => {

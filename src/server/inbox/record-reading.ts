@@ -25,7 +25,10 @@ export interface RecordReading {
   stale: readonly PendingTarget[];
 }
 
-/** Reads a record for `served`, to which targets that came before the request was sent are added. */
+/**
+ * Reads a record for the targets in `served`. Targets that came after this began, but before the request was sent, are
+ * added to `served`: the response is new enough for them too.
+ */
 export async function readRecord(
   work: KeyedWork,
   served: PendingTarget[],

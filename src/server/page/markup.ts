@@ -1,7 +1,7 @@
 // Building blocks of the pages: escaped HTML templates, times, icons, tables.
 import { html } from 'hono/html';
 import { visibleText } from '../../model/visible-text.ts';
-import { durationText, formatAge, formatTimestamp, formatTimeUntil } from '../../observe/figures.ts';
+import { formatDuration, formatAge, formatTimestamp, formatTimeUntil } from '../../observe/format-values.ts';
 import type { Problem } from '../source-activity.ts';
 import type { Severity } from '../status/attention.ts';
 
@@ -23,25 +23,26 @@ function toVisible(part: TextPart): unknown {
   return Array.isArray(part) ? part.map(toVisible) : part;
 }
 
-/** How a time is written; the page's script updates it, in the reader's zone. */
-const TIME_FORMS = {
+/** How a time is written; the page's script (`script.ts`) has the same formats, and updates it in the reader's zone. */
+const TIME_FORMATS = {
   /** `4m 12s ago` */
   ago: formatAge,
   /** `in 4m 12s` */
   in: formatTimeUntil,
   /** `53h 12m`, the duration since then */
-  for: (at: number, now: number) => durationText((now - at) / 1_000),
+  for: (at: number, now: number) => formatDuration((now - at) / 1_000),
   /** `14:18:25`, with the date if that is not today */
   moment: formatTimestamp,
 };
 
-/** A time in one of the forms, with the exact time in its tooltip. */
-export function timeAs(form: keyof typeof TIME_FORMS, at: number, now: number): Markup {
+/** A time in one of the formats, with the exact time in its tooltip. */
+export function timeAs(format: keyof typeof TIME_FORMATS, at: number, now: number): Markup {
   const iso = new Date(at).toISOString();
   const tooltip = `${iso.slice(0, 19).replace('T', ' ')} UTC`;
-  return markup`<time datetime="${iso}" data-as="${form}" title="${tooltip}">${TIME_FORMS[form](at, now)}</time>`;
+  return markup`<time datetime="${iso}" data-as="${format}" title="${tooltip}">${TIME_FORMATS[format](at, now)}</time>`;
 }
 
+/** The state that colours and icons show: a severity, `fine`, or `quiet` if there is nothing to say yet. */
 export type PageTone = Severity | 'fine' | 'quiet';
 
 /** Each tone has its own shape, so that colour is never the only difference. Drawn on 16 by 16. */
@@ -91,6 +92,7 @@ interface DataTable {
   /** Unique in the page. */
   id: string;
   label: string;
+  /** A CSS class of the table. */
   kind?: string;
   columns: readonly TableColumn[];
   /** The cells of each row, the first of which is its header; or a complete row. */
@@ -123,6 +125,7 @@ export function countCell(count: number, text: string): TableCell {
   return count === 0 ? markup`<span class="quiet">${text}</span>` : text;
 }
 
+/** Formats `12 requests · 0 × 429`. */
 export function joinWithDots(parts: readonly (Markup | string)[]): Markup {
   return markup`${parts.map((part, at) => (at === 0 ? markup`${part}` : markup` · ${part}`))}`;
 }

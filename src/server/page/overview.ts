@@ -1,10 +1,10 @@
 // The overview page: a few sources in full, or one row for each of many.
-import { countOf, countText, NONE } from '../../observe/figures.ts';
-import { attentionOf, headlineOf, type Attention } from '../status/attention.ts';
+import { formatCount, formatNumber, NONE } from '../../observe/format-values.ts';
+import { findProblems, buildHeadline, type Attention } from '../status/attention.ts';
 import type { SourceStatus, StatusSnapshot } from '../status/snapshot.ts';
 import { columnHead, timeAs, icon, markup, type Markup, type PageTone } from './markup.ts';
 import { renderInFrame, sectionView } from './page-frame.ts';
-import { resultOf } from './resources.ts';
+import { runResult } from './resources.ts';
 import { attentionList, groupFindings, refusedSection, sourceSection, summary } from './source-section.ts';
 
 /** Up to this many sources are shown in full; of more, each has a row here and a page of its own. */
@@ -14,8 +14,8 @@ const MAX_FINDINGS = 8;
 
 /** Renders the status page: a few sources in full, or a table of many. */
 export function renderStatusPage(snapshot: StatusSnapshot, nonce: string): string {
-  const found = attentionOf(snapshot);
-  const headline = headlineOf(snapshot, found);
+  const found = findProblems(snapshot);
+  const headline = buildHeadline(snapshot, found);
   const title = `${found.length === 0 ? '' : `(${found.length}) `}content-sync`;
   const count = snapshot.sources.length + snapshot.refused.length;
   const isFew = count <= MAX_FULL_SOURCES;
@@ -29,11 +29,11 @@ ${isFew ? fewSources(snapshot) : sourceTable(snapshot, found)}`;
 function findingList(found: readonly Attention[], sources: number, isFew: boolean): Markup | null {
   if (found.length === 0) return null;
   const groups = groupFindings(found);
-  const shown = (isFew ? groups : groups.slice(0, MAX_FINDINGS)).flat();
-  const left = found.length - shown.length;
+  const listed = (isFew ? groups : groups.slice(0, MAX_FINDINGS)).flat();
+  const left = found.length - listed.length;
   const text = `and ${left} more: the table below shows the worst of each source`;
   const more = left === 0 ? null : markup`<li class="more"><div>${text}</div></li>`;
-  return attentionList(shown, '', sources > 1, more);
+  return attentionList(listed, '', sources > 1, more);
 }
 
 function fewSources(snapshot: StatusSnapshot): Markup {
@@ -69,16 +69,17 @@ const TONES = Object.keys(TONE_WORDS);
 function sourceRows({ sources, refused }: StatusSnapshot, found: readonly Attention[]): SourceRow[] {
   const bySource = Map.groupBy(found, ({ source }) => source);
   const rows = sources.map((status): SourceRow => {
-    const own = bySource.get(status.source) ?? [];
+    const findings = bySource.get(status.source) ?? [];
     const successes = status.resources.map(({ last_success_at }) => last_success_at ?? -Infinity);
     const freshAt = successes.length === 0 || successes.includes(-Infinity) ? null : Math.min(...successes);
-    const tone = own[0]?.severity ?? (freshAt === null ? 'quiet' : 'fine');
-    return { source: status.source, status, tone, found: own, freshAt };
+    const tone = findings[0]?.severity ?? (freshAt === null ? 'quiet' : 'fine');
+    return { source: status.source, status, tone, found: findings, freshAt };
   });
   const refusedRows = refused.map(({ source }): SourceRow => {
     return { source, status: null, tone: 'down', found: bySource.get(source) ?? [], freshAt: null };
   });
-  const rankOf = ({ tone, found: own }: SourceRow): number => TONES.indexOf(tone) * 1_000 - Math.min(999, own.length);
+  // By the worst finding, then by the number of findings.
+  const rankOf = ({ tone, found: all }: SourceRow): number => TONES.indexOf(tone) * 1_000 - Math.min(999, all.length);
   return [...rows, ...refusedRows].toSorted((a, b) => rankOf(a) - rankOf(b) || (a.source < b.source ? -1 : 1));
 }
 
@@ -93,14 +94,14 @@ const COLUMNS = [
 
 function sourceTable(snapshot: StatusSnapshot, found: readonly Attention[]): Markup {
   const rows = sourceRows(snapshot, found).map((row) => sourceRow(row, snapshot.at));
-  return markup`<section class="source" aria-labelledby="overview-title"><div class="title"><h2 id="overview-title">${countOf(rows.length, 'source')}</h2></div>
+  return markup`<section class="source" aria-labelledby="overview-title"><div class="title"><h2 id="overview-title">${formatCount(rows.length, 'source')}</h2></div>
 <table class="sources"><thead><tr>${COLUMNS.map(columnHead)}</tr></thead><tbody>${rows}</tbody></table></section>`;
 }
 
 function sourceRow(row: SourceRow, now: number): Markup {
   const { source, tone, freshAt, status } = row;
   const rows = status?.resources.reduce((sum, resource) => sum + (resource.rows?.live ?? Number.NaN), 0) ?? Number.NaN;
-  return markup`<tr><td><span class="state ${tone}">${icon(tone)}${TONE_WORDS[tone]}</span></td><th scope="row"><a href="sources/${encodeURIComponent(source)}">${source}</a></th><td>${freshAt === null ? NONE : timeAs('ago', freshAt, now)}</td><td>${activityWord(status, now)}</td><td class="number">${Number.isNaN(rows) ? NONE : countText(rows)}</td>${whatCell(row)}</tr>`;
+  return markup`<tr><td><span class="state ${tone}">${icon(tone)}${TONE_WORDS[tone]}</span></td><th scope="row"><a href="sources/${encodeURIComponent(source)}">${source}</a></th><td>${freshAt === null ? NONE : timeAs('ago', freshAt, now)}</td><td>${activityWord(status, now)}</td><td class="number">${Number.isNaN(rows) ? NONE : formatNumber(rows)}</td>${whatCell(row)}</tr>`;
 }
 
 function activityWord(status: SourceStatus | null, now: number): string {
@@ -122,5 +123,5 @@ function whatCell({ found, status }: SourceRow): Markup {
   const runs = status?.resources.flatMap(({ runs }) => runs.slice(0, 1)) ?? [];
   const last = runs.toSorted((a, b) => b.started_at - a.started_at)[0];
   const idle = status?.warehouse.read_at === null ? 'waiting to be opened' : 'no run yet';
-  return markup`<td class="what quiet"><div>${last === undefined ? idle : resultOf(last)}</div></td>`;
+  return markup`<td class="what quiet"><div>${last === undefined ? idle : runResult(last)}</div></td>`;
 }

@@ -11,7 +11,7 @@ export interface SectionView {
   now: number;
   /** Path to the overview: relative, because a proxy may serve the pages under another path. */
   root: '' | '../';
-  /** The time that the figures of traffic cover. */
+  /** The time that the counts of requests and webhooks cover. */
   period: 'last hour' | 'since start';
 }
 

@@ -1,13 +1,13 @@
 // The tables of resources and runs on the pages.
 import {
-  countOf,
-  countText,
-  durationText,
+  formatCount,
+  formatNumber,
+  formatDuration,
   formatDelay,
   formatPercent,
   formatRate,
   NONE,
-} from '../../observe/figures.ts';
+} from '../../observe/format-values.ts';
 import { isOverdue } from '../status/attention.ts';
 import type { PastRun, ResourceStatus, RunningStatus, SourceStatus } from '../status/snapshot.ts';
 import {
@@ -44,9 +44,9 @@ export function resourceTable({ source, resources }: SourceStatus, { now }: Sect
       freshness(status, now),
       activity(status, now),
       nextRun(status, now),
-      counted === null ? markup`<span class="quiet">counting…</span>` : countText(counted.live),
-      counted === null ? NONE : countText(counted.deleted),
-      countText(rejected),
+      counted === null ? markup`<span class="quiet">counting…</span>` : formatNumber(counted.live),
+      counted === null ? NONE : formatNumber(counted.deleted),
+      formatNumber(rejected),
       lastRun(status.runs, now),
     ];
   });
@@ -81,7 +81,7 @@ function activity(status: ResourceStatus, now: number): Markup {
   const last = runs[0]?.status;
   const stopped =
     unfinished &&
-    markup` <span class="sub">${unfinished.mode} scan stopped at page ${countText(unfinished.pages)}</span>`;
+    markup` <span class="sub">${unfinished.mode} scan stopped at page ${formatNumber(unfinished.pages)}</span>`;
   if (last === 'failed') return markup`<span class="state late">${icon('late')}Failed</span>${stopped}`;
   return markup`<span class="quiet">idle</span>${stopped}`;
 }
@@ -91,9 +91,9 @@ function progress(
   now: number,
 ): Markup {
   const done = total === null || total === 0 ? null : Math.min(1, records / total);
-  const left = eta === null ? markup`for ${timeAs('for', started_at, now)}` : `${durationText(eta)} left`;
-  const read = total === null ? countOf(records, 'record') : `${countText(records)} of ${countText(total)}`;
-  const title = `${mode} scan, ${countOf(pages, 'page')}`;
+  const left = eta === null ? markup`for ${timeAs('for', started_at, now)}` : `${formatDuration(eta)} left`;
+  const read = total === null ? formatCount(records, 'record') : `${formatNumber(records)} of ${formatNumber(total)}`;
+  const title = `${mode} scan, ${formatCount(pages, 'page')}`;
   return markup`<span class="state run" title="${title}"><b>${mode === 'full' ? 'Full scan' : 'Incremental'}</b>${done === null ? null : ` ${formatPercent(done)}`}</span>
 ${done === null ? null : bar(done, title)}<span class="sub">${read} · ${formatRate(rate)}/s · ${left}</span>`;
 }
@@ -109,8 +109,8 @@ function nextRun({ schedule, running }: ResourceStatus, now: number): Markup {
   if (incremental === null && full === null) return markup`<span class="quiet">no schedule</span>`;
   const crons = [incremental, full].filter((cron) => cron !== null).join(' and ');
   const isNext = next_at !== null && (running === null || next_at > now);
-  const shown = isNext ? timeAs('in', next_at, now) : running === null ? NONE : 'after this one';
-  return markup`${shown}
+  const start = isNext ? timeAs('in', next_at, now) : running === null ? NONE : 'after this one';
+  return markup`${start}
 <span class="sub" title="cron, ${timezone}"><code>${incremental ?? full}</code></span><span class="hidden">(${crons}, ${timezone})</span>`;
 }
 
@@ -133,17 +133,18 @@ function lastRun(runs: readonly PastRun[], now: number): Markup {
   const run = runs.find(({ status }) => status !== 'running');
   if (run === undefined) return markup`<span class="quiet">none yet</span>`;
   const took = run.seconds === null ? null : `, ${formatDelay(run.seconds * 1_000)}`;
-  return markup`${runStatus(run.status)} <span class="when">${timeAs('moment', run.started_at, now)}${took}</span> <span class="sub">${resultOf(run)}</span>`;
+  return markup`${runStatus(run.status)} <span class="when">${timeAs('moment', run.started_at, now)}${took}</span> <span class="sub">${runResult(run)}</span>`;
 }
 
-export function resultOf({ error, inserted, updated, deleted }: PastRun): Markup {
+/** What a run has changed, or the code of its error. */
+export function runResult({ error, inserted, updated, deleted }: PastRun): Markup {
   if (error !== null) return markup`<code>${error.code}</code>`;
   const changes = [
     [inserted, 'new'],
     [updated, 'changed'],
     [deleted, 'deleted'],
   ] as const;
-  const texts = changes.filter(([count]) => count > 0).map(([count, word]) => `${countText(count)} ${word}`);
+  const texts = changes.filter(([count]) => count > 0).map(([count, word]) => `${formatNumber(count)} ${word}`);
   return markup`${texts.length === 0 ? 'no change' : texts.join(' · ')}`;
 }
 
@@ -161,7 +162,8 @@ const COUNTS = [
   ['429', 'limited'],
 ] as const;
 
-export function runTable({ source, resources }: SourceStatus, view: SectionView): Markup {
+/** The latest runs of all resources of a source. */
+export function latestRunsTable({ source, resources }: SourceStatus, view: SectionView): Markup {
   const runs = resources.flatMap((resource) => resource.runs).toSorted((a, b) => b.started_at - a.started_at);
   return runsTable(source, runs.slice(0, MAX_RUNS), view);
 }
@@ -183,7 +185,7 @@ function runCells(run: PastRun, now: number) {
     mode,
     markup`<span title="run ${run_id}">${runStatus(status)}</span>`,
     seconds === null ? NONE : formatDelay(seconds * 1_000),
-    ...COUNTS.map(([, field]) => countCell(run[field], status === 'running' ? NONE : countText(run[field]))),
+    ...COUNTS.map(([, field]) => countCell(run[field], status === 'running' ? NONE : formatNumber(run[field]))),
   ];
 }
 

@@ -43,7 +43,7 @@ export const REFRESH_SCRIPT = `(() => {
     }
     byId('zone').textContent = 'all times in ' + (Intl.DateTimeFormat().resolvedOptions().timeZone || 'your zone');
   };
-  const later = () => { clearTimeout(timer); if (!document.hidden) timer = setTimeout(look, wait); };
+  const later = () => { clearTimeout(timer); if (!document.hidden) timer = setTimeout(refresh, wait); };
   const selecting = () => { const s = getSelection(); return (s !== null && !s.isCollapsed); };
   const lost = (text) => { const at = byId('lost'); at.textContent = text; at.hidden = text === ''; document.body.classList.toggle('cut-off', text !== ''); };
   const reach = 'a[href],summary,[tabindex]';
@@ -79,7 +79,7 @@ export const REFRESH_SCRIPT = `(() => {
     if (document.title !== title) document.title = title;
     document.querySelector('link[rel=icon]').href = icon;
   };
-  const look = async () => {
+  const refresh = async () => {
     if (busy || document.hidden) return;
     if (selecting()) return later();
     busy = true;
@@ -99,7 +99,7 @@ export const REFRESH_SCRIPT = `(() => {
       later();
     }
   };
-  document.addEventListener('visibilitychange', () => { if (document.hidden) clearTimeout(timer); else look(); });
+  document.addEventListener('visibilitychange', () => { if (document.hidden) clearTimeout(timer); else refresh(); });
   began();
   writeTimes();
   later();

@@ -1,7 +1,7 @@
 // The page of one source, and of a source whose settings cannot be used.
 import { formatColumnChange } from '../../model/table.ts';
-import { countText, formatBytes, NONE } from '../../observe/figures.ts';
-import { attentionOf, headlineOf } from '../status/attention.ts';
+import { formatNumber, formatBytes, NONE } from '../../observe/format-values.ts';
+import { findProblems, buildHeadline } from '../status/attention.ts';
 import type { FilesStatus, SourceStatus, StatusSnapshot, WebhookStatus } from '../status/snapshot.ts';
 import type { DeliveryDetails, RejectDetails, SourceDetails } from '../status/source-details.ts';
 import {
@@ -41,8 +41,8 @@ export function renderRefusedPage(snapshot: StatusSnapshot, name: string, nonce:
 
 /** The state of the source and what needs attention of it, and then the content. */
 function renderPage(only: StatusSnapshot, source: string, nonce: string, content: Markup): string {
-  const found = attentionOf(only);
-  const headline = headlineOf(only, found);
+  const found = findProblems(only);
+  const headline = buildHeadline(only, found);
   const title = `${found.length === 0 ? '' : `(${found.length}) `}${source} · content-sync`;
   const frame = { title, tone: headline.tone, source, snapshot: only };
   const list = found.length === 0 ? null : attentionList(found, '../', false, null);
@@ -133,7 +133,7 @@ function refusedCounts({ refused_by }: WebhookStatus): Markup {
   if (reasons.length === 0) return markup`<p class="reasons sub">None was refused since the start.</p>`;
   const counts = reasons
     .toSorted((a, b) => b[1] - a[1])
-    .map(([reason, count]) => markup`<span><code>${reason}</code> ${countText(count)}</span> `);
+    .map(([reason, count]) => markup`<span><code>${reason}</code> ${formatNumber(count)}</span> `);
   return markup`<p class="reasons"><span class="sub">Refused since the start:</span> ${counts}</p>`;
 }
 
@@ -157,7 +157,7 @@ const FILE_COUNTS = ['stored', 'waiting', 'failed', 'refused', 'gone'] as const 
 function filesTable(source: string, known: readonly { resource: string; files: FilesStatus }[]): Markup {
   const rows = known.map(({ resource, files }) => [
     resource,
-    ...FILE_COUNTS.map((status) => countCell(files[status], countText(files[status]))),
+    ...FILE_COUNTS.map((status) => countCell(files[status], formatNumber(files[status]))),
     formatBytes(files.bytes),
     fileErrorText(files),
   ]);

@@ -1,18 +1,18 @@
 // Sections of the pages about one source: what needs attention, facts, traffic.
 import {
-  countOf,
-  countText,
+  formatCount,
+  formatNumber,
   formatBytes,
   formatDelay,
   formatPercent,
   formatRate,
   NONE,
-} from '../../observe/figures.ts';
+} from '../../observe/format-values.ts';
 import type { Attention, Headline } from '../status/attention.ts';
 import type { RefusedStatus, SourceStatus, WebhookStatus } from '../status/snapshot.ts';
 import { hintLine, icon, joinWithDots, markup, type Markup, problemNote, timeAs } from './markup.ts';
 import type { SectionView } from './page-frame.ts';
-import { resourceTable, runTable } from './resources.ts';
+import { resourceTable, latestRunsTable } from './resources.ts';
 
 export function summary({ tone, text }: Headline): Markup {
   const content = markup`${icon(tone)}<h2 id="headline">${text}</h2>`;
@@ -21,7 +21,7 @@ export function summary({ tone, text }: Headline): Markup {
 
 /** A source on the overview of a few sources, with its last runs. */
 export function sourceSection(source: SourceStatus, view: SectionView): Markup {
-  const runs = markup`<details id="${source.source}-history" open><summary><h3>Last runs</h3></summary>${runTable(source, view)}</details>`;
+  const runs = markup`<details id="${source.source}-history" open><summary><h3>Last runs</h3></summary>${latestRunsTable(source, view)}</details>`;
   return renderSection(source, view, runs);
 }
 
@@ -35,7 +35,7 @@ export function renderSection(source: SourceStatus, view: SectionView, more: Mar
 ${factLine(source, now)}</div>
 ${problem && problemNote(`The warehouse cannot be read: ${problem.message}`, problem)}
 <h3 class="hidden">Resources</h3>${resourceTable(source, view)}
-<h3 class="hidden">Traffic</h3>${trafficFigures(source, view)}
+<h3 class="hidden">Traffic</h3>${trafficTiles(source, view)}
 ${more}</section>`;
 }
 
@@ -47,7 +47,10 @@ export function refusedSection({ source, problem }: RefusedStatus): Markup {
 <p class="problem">${icon('down')}<span>Its settings cannot be used:${lines}${hintLine(problem.hint)}</span></p></section>`;
 }
 
-/** Lists the findings, equal ones of several resources in one item; `more` is the last item. */
+/**
+ * Lists the findings, equal ones of several resources in one item; `more` is the last item. `root` is the path to the
+ * overview; `isNamed` says that each resource is shown with the name of its source.
+ */
 export function attentionList(
   found: readonly Attention[],
   root: string,
@@ -76,7 +79,7 @@ const MAX_NAMES = 3;
 function namesOf(group: FindingGroup, root: string, isNamed: boolean): Markup {
   const left = group.length - MAX_NAMES;
   const names = group.slice(0, MAX_NAMES).map((one, at) => markup`${at > 0 && ', '}${nameOf(one, root, isNamed)}`);
-  return markup`${names}${left > 0 && ` and ${countText(left)} more:`}`;
+  return markup`${names}${left > 0 && ` and ${formatNumber(left)} more:`}`;
 }
 
 function nameOf({ source, resource }: Attention, root: string, isNamed: boolean): Markup {
@@ -98,46 +101,47 @@ ${sizes.length === 0 ? null : markup`<span>${sizes.join(' + ')}</span>`}${wareho
 }
 
 /** The traffic of a source: the used part of the limit, and webhooks. */
-function trafficFigures(source: SourceStatus, view: SectionView): Markup {
+function trafficTiles(source: SourceStatus, view: SectionView): Markup {
   const { webhooks } = source;
-  const others = webhooks === null ? noWebhooks(source) : webhookFigures(source, webhooks, view);
-  return markup`<div class="figures">${limitFigure(source, view)}${others}</div>`;
+  const others = webhooks === null ? noWebhooks(source) : webhookTiles(source, webhooks, view);
+  return markup`<div class="figures">${limitTile(source, view)}${others}</div>`;
 }
 
-function figure(title: string, value: string, notes: readonly (Markup | string)[]): Markup {
+/** A tile with one large number and notes below it. */
+function tile(title: string, value: string, notes: readonly (Markup | string)[]): Markup {
   return markup`<figure><figcaption><h4>${title}</h4><strong>${value}</strong> <span class="sub">${joinWithDots(notes)}</span></figcaption></figure>`;
 }
 
-function limitFigure({ limit }: SourceStatus, { now, period }: SectionView): Markup {
+function limitTile({ limit }: SourceStatus, { now, period }: SectionView): Markup {
   const { allowed_per_second: allowed, used, limited, requests, paused_until } = limit;
   const isPaused = paused_until !== null && paused_until > now;
   const notes = [
     allowed === null ? 'the service states no limit' : `of ${formatRate(allowed).replace(/\.0$/, '')} requests/s`,
-    countOf(requests, 'request'),
-    `${countText(limited)} × 429`,
+    formatCount(requests, 'request'),
+    `${formatNumber(limited)} × 429`,
     ...(isPaused ? [markup`paused, resumes ${timeAs('in', paused_until, now)}`] : []),
   ];
-  if (used === null) return figure(`Requests ${period}`, countText(requests), notes);
-  return figure(`Limit used ${period}`, formatPercent(used), notes);
+  if (used === null) return tile(`Requests ${period}`, formatNumber(requests), notes);
+  return tile(`Limit used ${period}`, formatPercent(used), notes);
 }
 
-function webhookFigures({ changes }: SourceStatus, webhooks: WebhookStatus, view: SectionView): Markup {
+function webhookTiles({ changes }: SourceStatus, webhooks: WebhookStatus, view: SectionView): Markup {
   const { now, period } = view;
   const { received, refused, last_received_at: last } = webhooks;
   const { delay_p50_ms: p50, delay_p95_ms: p95, waiting, dead } = webhooks;
   const receivedNotes = [
     last === null ? 'none since the start' : markup`last ${timeAs('ago', last, now)}`,
-    `${countText(refused)} refused`,
-    `brought ${countOf(changes.by_webhook, 'change')}, the schedule ${countText(changes.by_schedule)}`,
+    `${formatNumber(refused)} refused`,
+    `brought ${formatCount(changes.by_webhook, 'change')}, the schedule ${formatNumber(changes.by_schedule)}`,
   ];
   const delayNotes = [
     'p95',
     `half within ${knownDelay(p50)}`,
-    `${countText(waiting)} waiting`,
-    `${countText(dead)} dead`,
+    `${formatNumber(waiting)} waiting`,
+    `${formatNumber(dead)} dead`,
   ];
-  return markup`${figure(`Webhooks ${period}`, countText(received), receivedNotes)}
-${figure(`Webhook to row ${period}`, knownDelay(p95), delayNotes)}`;
+  return markup`${tile(`Webhooks ${period}`, formatNumber(received), receivedNotes)}
+${tile(`Webhook to row ${period}`, knownDelay(p95), delayNotes)}`;
 }
 
 function knownDelay(ms: number | null): string {

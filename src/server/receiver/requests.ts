@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream/promises';
 import { messageOf } from '../../model/errors.ts';
 import { waitAtMost } from '../../model/waiting.ts';
-import type { Pages } from '../endpoints/pages.ts';
+import type { Pages } from '../endpoints/status-pages.ts';
 import { textResponse } from '../endpoints/responses.ts';
 import {
   type DeliveryOutcome,
@@ -24,12 +24,12 @@ function pathIn(target = ''): string {
 /** Handles requests whose headers have arrived. Never throws. */
 export function requestHandler(context: ReceiverContext): (request: IncomingMessage, response: ServerResponse) => void {
   const { note, limits } = context;
-  const page = boundedPages(context);
+  const renderPage = boundedPages(context);
 
   async function answerPage(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const made = await page(toRequest(request));
+    const page = await renderPage(toRequest(request));
     response.setTimeout(limits.idleMs, () => response.destroy());
-    await sendResponse(made, response);
+    await sendResponse(page, response);
   }
 
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {

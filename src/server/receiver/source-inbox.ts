@@ -42,6 +42,7 @@ export class SourceInbox implements ReceivedInbox {
   readonly #options: SourceInboxOptions;
   readonly #commits: GroupCommit;
   readonly #stop = new AbortController();
+  /** The loops that purge and count; null before `open`. */
   #upkeep: Promise<unknown> | null = null;
   readonly #source: ReceivedSource;
   #inbox: Promise<Inbox> | null = null;
@@ -89,7 +90,7 @@ export class SourceInbox implements ReceivedInbox {
     const { max_waiting, max_waiting_size } = this.#source.webhook;
     const [others, stored, storing] = [this.#others, this.#stored, this.#storing];
     const used = { rows: others.rows + stored.rows + storing.rows, bytes: others.bytes + stored.bytes + storing.bytes };
-    if (used.rows >= max_waiting || used.bytes + bytes > max_waiting_size) throw full(this.#source);
+    if (used.rows >= max_waiting || used.bytes + bytes > max_waiting_size) throw inboxFullError(this.#source);
     addTo(storing, 1, bytes);
     try {
       const effect = await this.#commits.add(delivery);
@@ -102,9 +103,9 @@ export class SourceInbox implements ReceivedInbox {
 
   readonly figures = async (): Promise<InboxCounters> => {
     const { rows, bytes } = this.#stored;
-    const figures = await (await this.#opened()).figures();
-    this.#others = { rows: figures.waiting - rows, bytes: figures.waitingBytes - bytes };
-    return figures;
+    const counters = await (await this.#opened()).figures();
+    this.#others = { rows: counters.waiting - rows, bytes: counters.waitingBytes - bytes };
+    return counters;
   };
 
   readonly settle: Inbox['settle'] = async (settlements) => (await this.#opened()).settle(settlements);
@@ -187,7 +188,7 @@ export class SourceInbox implements ReceivedInbox {
   }
 }
 
-function full({ name, webhook }: ReceivedSource): SyncError {
+function inboxFullError({ name, webhook }: ReceivedSource): SyncError {
   const { max_waiting: rows, max_waiting_size: bytes } = webhook;
   const message = `as many deliveries for ${name} wait as may: ${rows}, or ${bytes} bytes of them`;
   return new SyncError('inbox_full', message, {

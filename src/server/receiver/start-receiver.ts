@@ -2,7 +2,7 @@
 import pMap from 'p-map';
 import type { Clock } from '../../model/clock.ts';
 import { waitAtMost } from '../../model/waiting.ts';
-import type { Pages } from '../endpoints/pages.ts';
+import type { Pages } from '../endpoints/status-pages.ts';
 import { createCountToLog } from '../rare-log.ts';
 import type { ReceivedInbox } from '../source-supervisor.ts';
 import { BodyBudget } from './body.ts';

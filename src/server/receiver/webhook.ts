@@ -5,7 +5,7 @@ import type { InboxEffect, NewDelivery } from '../../database/inbox.ts';
 import type { Clock } from '../../model/clock.ts';
 import { messageOf, SyncError } from '../../model/errors.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
-import type { Pages } from '../endpoints/pages.ts';
+import type { Pages } from '../endpoints/status-pages.ts';
 import { answerChallenge, type ChallengeAnswer } from '../signature/challenges.ts';
 import { createVerifier, type Verify } from '../signature/create-verifier.ts';
 import type { Delivery, SignatureRefusal } from '../signature/delivery.ts';
@@ -66,7 +66,7 @@ const STATUS_CODES = {
 export type RefusalReason = keyof typeof STATUS_CODES | SignatureRefusal;
 
 export function refusalStatus(reason: RefusalReason): number {
-  return Object.entries(STATUS_CODES).find(([own]) => own === reason)?.[1] ?? 401;
+  return Object.entries(STATUS_CODES).find(([listed]) => listed === reason)?.[1] ?? 401;
 }
 
 /** The sender only sees the status: reasons are for the log and the metrics. It is `gone` if it closed the connection. */

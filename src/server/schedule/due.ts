@@ -25,7 +25,7 @@ interface DueInput {
 }
 
 export interface Due {
-  /** The command to run now, unless the resource is parked; null if nothing is due. */
+  /** The command to run now, unless `parkedUntil` forbids it; null if nothing is due. */
   command: SyncCommand | null;
   /** The service asked to wait until then; null if it did not, or if that is over. */
   parkedUntil: number | null;
@@ -47,8 +47,8 @@ const FIRST_SCAN_MS = 24 * 3_600_000;
  */
 export function computeDue(input: DueInput): Due {
   const { times, stored, now } = input;
-  const due = toMs(stored?.due_at);
-  const parkedUntil = due !== null && due > now ? due : null;
+  const waitEnd = toMs(stored?.due_at);
+  const parkedUntil = waitEnd !== null && waitEnd > now ? waitEnd : null;
   if (times.isOff) return { command: null, parkedUntil, nextAt: null, overdueAt: null };
   const fullAt = fullDueAt(input);
   const incrementalAt = incrementalDueAt(input);
@@ -128,9 +128,10 @@ export function resourceTimes(
   { source, resource, hasFilter }: ScheduledResource,
   schedule: ScheduleSettings,
 ): ResourceTimes {
-  const own = schedule.resources[resource] ?? {};
-  const incremental = own.incremental === undefined ? schedule.incremental : own.incremental;
-  const full = own.full === undefined ? schedule.full : own.full;
+  // Null in the settings of the resource means never; absent means as in the settings of the source.
+  const override = schedule.resources[resource] ?? {};
+  const incremental = override.incremental === undefined ? schedule.incremental : override.incremental;
+  const full = override.full === undefined ? schedule.full : override.full;
   const occurrences = (expression: string | null): Occurrences | null =>
     expression === null ? null : occurrencesOf(expression, schedule.timezone);
   // Every process computes the same share of the jitter, from 0 up to 1.

@@ -5,7 +5,7 @@ import type { RunStatus } from '../../model/vocabulary.ts';
 import { WakeableSleep } from '../../model/waiting.ts';
 import type { SyncCommand } from '../../sync/plan.ts';
 import type { RunReport } from '../../sync/report.ts';
-import { type Due, computeDue, type ResourceTimes, type StoredSuccess } from './due.ts';
+import { computeDue, type Due, type ResourceTimes, type StoredSuccess } from './due.ts';
 
 export interface ScheduleParts {
   resource: string;
@@ -20,13 +20,14 @@ export interface ScheduleParts {
   failed: (resource: string, error: unknown) => void;
 }
 
-/** Why a resource is scanned: it is `due` by the stored state, or a user `asked` for it. */
-export type ScanCause = { is: 'due'; stored: StoredSuccess | null } | { is: 'asked' };
+/** Why a resource is scanned: it is `due` by the stored state, or a user or a delivery `requested` it. */
+export type ScanCause = { is: 'due'; stored: StoredSuccess | null } | { is: 'requested' };
 
 /** The state of one resource; times in epoch milliseconds. */
 export interface ScheduleState {
   resource: string;
   running: { command: SyncCommand; since: number; report: Promise<RunReport> } | null;
+  /** Failed runs in a row. */
   failures: number;
   /** When the next run starts, as far as that is known; null for never. */
   nextAt: number | null;
@@ -37,7 +38,7 @@ export interface ScheduleState {
 const MIN_PAUSE_MS = 1_000;
 /** How soon a paused resource continues after it was resumed. */
 const PAUSED_CHECK_MS = 2_000;
-/** After a run that was deferred or interrupted; its checkpoint says when it may resume. */
+/** Pause after a run that was deferred or interrupted; its checkpoint says when it may resume. */
 const DEFERRED_PAUSE_MS = 60_000;
 
 const NOTHING_DUE: Due = { command: null, parkedUntil: null, nextAt: null, overdueAt: null };
@@ -54,10 +55,13 @@ export class ResourceSchedule {
   readonly #parts: ScheduleParts;
   readonly #watchedSince: number;
   readonly #pause: WakeableSleep;
+  /** Requests that no scan serves yet. */
   #requests: readonly ScanRequest[] = [];
+  /** The checkpoint as last read, and what is due by it. */
   #stored: StoredSuccess | null = null;
   #due = NOTHING_DUE;
   #running: ScheduleState['running'] = null;
+  /** Failed runs in a row. */
   #failures = 0;
   /** Monotonic milliseconds before which nothing starts. */
   #notBefore = -Infinity;
@@ -153,7 +157,7 @@ export class ResourceSchedule {
     // Later requests get the next scan: this one may not see what happened after it began.
     const served = this.#requests.filter((request) => command === 'backfill' || request.command === 'sync');
     this.#requests = this.#requests.filter((request) => !served.includes(request));
-    const cause: ScanCause = served.length > 0 ? { is: 'asked' } : { is: 'due', stored: this.#stored };
+    const cause: ScanCause = served.length > 0 ? { is: 'requested' } : { is: 'due', stored: this.#stored };
     const report = this.#run(command, signal, cause);
     this.#running = { command, since: this.#parts.clock.now(), report };
     for (const { resolve } of served) resolve(report);
@@ -165,8 +169,8 @@ export class ResourceSchedule {
     const { resource, run } = this.#parts;
     try {
       const report = await run(resource, command, signal, cause);
-      const part = report.resources.find((each) => each.resource === resource);
-      this.#countEnd(RUN_ENDS[part?.status ?? report.status], part?.error?.code ?? null);
+      const ofResource = report.resources.find((each) => each.resource === resource);
+      this.#countEnd(RUN_ENDS[ofResource?.status ?? report.status], ofResource?.error?.code ?? null);
       return report;
     } catch (error) {
       // The scan was stopped before it started.

@@ -63,12 +63,12 @@ export function answerChallenge(
     return null;
   }
   if (echo.token !== null && !isVerifyToken(textAt(echo.token, delivery, NO_PARTS) ?? '', active)) return null;
-  const isMeant = echo.where.every(({ field, patterns }) => {
+  const isChallenge = echo.where.every(({ field, patterns }) => {
     const text = textAt(field, delivery, NO_PARTS);
     return text !== null && patterns.some((pattern) => matchesPattern(pattern, text));
   });
   const text = textAt(echo.echo, delivery, NO_PARTS);
-  if (!isMeant || text === null || !ECHOED.test(text)) return null;
+  if (!isChallenge || text === null || !ECHOED.test(text)) return null;
   return echo.field === null ? { contentType: 'text/plain', body: text } : json({ [echo.field]: text });
 }
 

@@ -35,6 +35,7 @@ export function createVerifier(
     });
   }
   const keys = keysOf(scheme, secrets);
+  // A family is a prefix of header names, such as `webhook` and `svix`: the headers of a delivery show which one it has.
   const families = scheme.families.map((family) => schemeInFamily(scheme, family));
   return (delivery, now) => {
     const active = keys.filter(({ until }) => now <= until);

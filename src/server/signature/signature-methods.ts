@@ -106,7 +106,7 @@ function decodeStrictly(text: string, encoding: BufferEncoding, length: number):
   return bytes.length === length && bytes.toString(encoding) === text ? bytes : null;
 }
 
-/** A secret, prepared for the one method of a scheme that its form fits. */
+/** A secret, prepared for one method of a scheme that can use it: a scheme may accept several kinds of signatures. */
 export interface Key {
   /** Name of the items that carry its signatures; null if the header is the signature. */
   readonly item: string | null;

@@ -2,7 +2,14 @@
 // the page, /status.json and the alerts show what it returns.
 import type { AlertKind } from '../../config/alerts-schema.ts';
 import { sharedDatabase } from '../../database/databases.ts';
-import { countOf, countText, durationText, formatAge, formatBytes, formatTimeUntil } from '../../observe/figures.ts';
+import {
+  formatAge,
+  formatBytes,
+  formatCount,
+  formatDuration,
+  formatNumber,
+  formatTimeUntil,
+} from '../../observe/format-values.ts';
 import { CLOCK_SKEW_MS } from '../../sync/prepare-resource.ts';
 import { endedStatus, isOfFiles } from '../../sync/report.ts';
 import type {
@@ -63,22 +70,24 @@ const STUCK_MS = 15 * 60_000;
 const OLD_DELIVERY_MS = 5 * 60_000;
 /** The service may have stated a longer wait by mistake. */
 const LONG_WAIT_MS = 86_400_000;
+/** Part of the maximum number or size of waiting deliveries. */
 const NEARLY_FULL = 0.9;
 /** The log only grows this large if a reader keeps the database from truncating it. */
 const LARGE_WAL_BYTES = 256_000_000;
 /** The schedule finds a few changes before their webhooks are processed. */
 const MIN_UNREPORTED_CHANGES = 10;
+/** Responses with 429 of the last hour: at least this many, and this part of all requests. */
 const MANY_LIMITED = { requests: 10, part: 0.05 };
 /** Fewer failed files of a resource may just be broken at the service. */
 const MIN_FAILED_FILES = 25;
 
 /** All problems that need a user, the worst first. */
-export function attentionOf(snapshot: StatusSnapshot): Attention[] {
+export function findProblems(snapshot: StatusSnapshot): Attention[] {
   const { at } = snapshot;
   const refused = snapshot.refused.map(({ source, problem }): Attention => {
     const what = 'It is left out, because its settings cannot be used';
-    const place = { source, resource: null, command: null, cause: 'refused' };
-    return { severity: 'down', what, next: problem.hint, alerts: ['failed'], ...place };
+    const subject = { source, resource: null, command: null, cause: 'refused' };
+    return { severity: 'down', what, next: problem.hint, alerts: ['failed'], ...subject };
   });
   const found = snapshot.sources.flatMap((source) => [
     ...runChecks(SOURCE_CHECKS, source, null, at, source),
@@ -130,39 +139,39 @@ const SOURCE_CHECKS: readonly Check<SourceStatus>[] = [
   },
   function deadDeliveries({ source, webhooks }) {
     if (webhooks === null || webhooks.dead === 0) return null;
-    const what = `${countOf(webhooks.dead, 'webhook delivery', 'webhook deliveries')} could not be processed`;
+    const what = `${formatCount(webhooks.dead, 'webhook delivery', 'webhook deliveries')} could not be processed`;
     const command = `content-sync deliveries list --source ${source}`;
     return { severity: 'look', what, next: 'see why, then replay them', command, alerts: ['dead_deliveries'] };
   },
   function fullInbox({ webhooks }) {
     if (webhooks === null || webhooks.full < NEARLY_FULL) return null;
-    const waiting = countOf(webhooks.waiting, 'webhook delivery waits', 'webhook deliveries wait');
+    const waiting = formatCount(webhooks.waiting, 'webhook delivery waits', 'webhook deliveries wait');
     const what = `${waiting}, ${Math.floor(webhooks.full * 100)} % of the maximum; further deliveries will be refused (503)`;
     const next = 'see why they wait; webhook.max_waiting and webhook.max_waiting_size allow more';
     return { severity: 'late', what, next };
   },
   function differentBodies({ source, webhooks }) {
     if (webhooks === null || webhooks.different === 0) return null;
-    const what = `${countOf(webhooks.different, 'webhook delivery', 'webhook deliveries')} had the id of another one and another body`;
+    const what = `${formatCount(webhooks.different, 'webhook delivery', 'webhook deliveries')} had the id of another one and another body`;
     const next = 'both are processed; ask the sender why its ids repeat';
     return { severity: 'look', what, next, command: `content-sync deliveries list --source ${source}` };
   },
   function oldDelivery({ webhooks }, now) {
     const oldest = webhooks?.oldest_at ?? null;
     if (oldest === null || now - oldest < OLD_DELIVERY_MS) return null;
-    const waiting = countOf(webhooks?.waiting ?? 0, 'waiting delivery', 'waiting deliveries');
+    const waiting = formatCount(webhooks?.waiting ?? 0, 'waiting delivery', 'waiting deliveries');
     const next = 'see why they wait and whether the service answers; they are retried automatically';
     return { severity: 'late', what: `The oldest of ${waiting} came ${formatAge(oldest, now)}`, next };
   },
   function silentWebhooks({ webhooks, changes: { by_schedule, by_webhook } }) {
     if (webhooks === null || by_schedule < MIN_UNREPORTED_CHANGES || by_schedule < by_webhook) return null;
-    const what = `The schedule found ${countOf(by_schedule, 'change')} in the last hour, webhooks reported ${countText(by_webhook)}`;
+    const what = `The schedule found ${formatCount(by_schedule, 'change')} in the last hour, webhooks reported ${formatNumber(by_webhook)}`;
     const next = `check in the service that its webhooks go to ${webhooks.path} and are not refused`;
     return { severity: 'look', what, next };
   },
   function oftenLimited({ limit: { limited, requests } }) {
     if (limited < MANY_LIMITED.requests || limited < requests * MANY_LIMITED.part) return null;
-    const what = `The service refused ${countText(limited)} of ${countOf(requests, 'request')} of the last hour (429)`;
+    const what = `The service refused ${formatNumber(limited)} of ${formatCount(requests, 'request')} of the last hour (429)`;
     const next = 'lower rate.share or rate.requests_per_second if others use the same key';
     return { severity: 'look', what, next };
   },
@@ -182,7 +191,7 @@ const RESOURCE_CHECKS: readonly Check<ResourceStatus>[] = [
   function filesMissing({ files }, _now, { source }) {
     if (files === undefined || files.failed + files.refused === 0) return null;
     const hasBoth = files.failed > 0 && files.refused > 0;
-    const more = hasBoth ? `; ${countOf(files.refused, 'file is', 'files are')} refused` : '';
+    const more = hasBoth ? `; ${formatCount(files.refused, 'file is', 'files are')} refused` : '';
     const next =
       files.failed > 0
         ? 'they are retried automatically; see which'
@@ -195,16 +204,16 @@ const RESOURCE_CHECKS: readonly Check<ResourceStatus>[] = [
     const { last_success_at: last, schedule } = status;
     if (schedule.overdue_at === null || !isOverdue(status, now)) return null;
     const success = last === null ? 'there was no success yet' : `the last success was ${formatAge(last, now)}`;
-    const what = `Overdue for ${durationText((now - schedule.overdue_at) / 1_000)}: ${success}`;
+    const what = `Overdue for ${formatDuration((now - schedule.overdue_at) / 1_000)}: ${success}`;
     return { severity: 'late', what, next: null, alerts: ['overdue'], since: schedule.overdue_at };
   },
   function clockAhead({ last_success_at: last }, now) {
     if (last === null || last - now < CLOCK_SKEW_MS) return null;
-    const what = `Its last success is ${durationText((last - now) / 1_000)} in the future: the clock was ahead then, or is behind now`;
+    const what = `Its last success is ${formatDuration((last - now) / 1_000)} in the future: the clock was ahead then, or is behind now`;
     return { severity: 'look', what, next: 'check the clock; the next run corrects the times of the copy' };
   },
   function failed({ runs }) {
-    const { last, since } = lastEnd(runs);
+    const { last, since } = findLastEnd(runs);
     if (last?.status !== 'failed') return null;
     const { message, code, hint } = last.error ?? { message: 'see the log', code: 'failed', hint: null };
     const what = `The last run failed: ${message} [${code}]`;
@@ -243,7 +252,7 @@ const RESOURCE_CHECKS: readonly Check<ResourceStatus>[] = [
     return { severity: 'look', what: describeHeldDeletes(held, held_why), next, command, alerts, since: held_since };
   },
   function warned({ runs }, _now, { files_stopped: stopped }) {
-    const { last, since } = lastEnd(runs);
+    const { last, since } = findLastEnd(runs);
     const reported = (last?.warnings ?? []).filter(
       ({ code }) => !NOT_REPORTED.has(code) && !(code === 'files_waiting' && stopped !== undefined),
     );
@@ -265,7 +274,7 @@ const RESOURCE_CHECKS: readonly Check<ResourceStatus>[] = [
   function rejects({ rejects, runs }) {
     const count = rejects.reduce((sum, reject) => sum + reject.count, 0);
     if (count === 0) return null;
-    const what = `${countOf(count, 'record is', 'records are')} rejected`;
+    const what = `${formatCount(count, 'record is', 'records are')} rejected`;
     const next = '_sync_rejects has the reason and the body of each';
     const alerts: AlertKind[] = isPartialBy(runs, 'rejected') ? ['rejects', 'partial'] : ['rejects'];
     return { severity: 'look', what, next, alerts, count };
@@ -276,8 +285,8 @@ const RESOURCE_CHECKS: readonly Check<ResourceStatus>[] = [
 function describeFailedFiles({ failed, refused, trouble }: FilesStatus): string {
   const isFailed = failed > 0;
   const what = isFailed
-    ? `${countOf(failed, 'file')} could not be fetched so far`
-    : `${countOf(refused, 'file is', 'files are')} refused`;
+    ? `${formatCount(failed, 'file')} could not be fetched so far`
+    : `${formatCount(refused, 'file is', 'files are')} refused`;
   if (trouble === null) return what;
   const code = trouble.code === null ? '' : ` [${trouble.code}]`;
   return `${what}, such as ${trouble.field} of ${trouble.record_id}: ${trouble.message}${code}`;
@@ -285,22 +294,23 @@ function describeFailedFiles({ failed, refused, trouble }: FilesStatus): string 
 
 /** Such as `1,870 deletes are held: 1,870 of 1,204,118 rows would go; at most 500 may. The rows stay live`. */
 export function describeHeldDeletes(held: number, why: string | null): string {
-  return `${countOf(held, 'delete is', 'deletes are')} held: ${why ?? 'too many at once to be accepted'}; the rows stay live`;
+  return `${formatCount(held, 'delete is', 'deletes are')} held: ${why ?? 'too many at once to be accepted'}; the rows stay live`;
 }
 
 /**
  * The last run that succeeded or failed, and the start of the first run in a row with its status: deferred and
  * interrupted runs decide nothing. Warnings about files do not count: `filesMissing` and `filesStopped` report those.
  */
-function lastEnd(runs: readonly PastRun[]): { last: PastRun | undefined; since: number | null } {
-  const ended = runs.filter(({ status }) => ['ok', 'partial', 'failed'].includes(status)).map(withoutFiles);
+function findLastEnd(runs: readonly PastRun[]): { last: PastRun | undefined; since: number | null } {
+  const ended = runs.filter(({ status }) => ['ok', 'partial', 'failed'].includes(status)).map(withoutFileWarnings);
   const [last] = ended;
+  // Runs are sorted from the newest to the oldest.
   const other = ended.findIndex(({ status }) => status !== last?.status);
   const first = other === -1 ? ended.at(-1) : ended[other - 1];
   return { last, since: first?.started_at ?? null };
 }
 
-function withoutFiles(run: PastRun): PastRun {
+function withoutFileWarnings(run: PastRun): PastRun {
   if (run.status === 'failed' || !run.warnings.some(isOfFiles)) return run;
   const others = run.warnings.filter((warning) => !isOfFiles(warning));
   return { ...run, status: endedStatus(run, others) };
@@ -308,7 +318,7 @@ function withoutFiles(run: PastRun): PastRun {
 
 /** True if the last run is partial because of rejected records or held deletes. */
 function isPartialBy(runs: readonly PastRun[], count: 'rejected' | 'held'): boolean {
-  const { last } = lastEnd(runs);
+  const { last } = findLastEnd(runs);
   return last?.status === 'partial' && last[count] > 0;
 }
 
@@ -329,15 +339,15 @@ export interface Headline {
 }
 
 /** The overall state in one sentence, and the severity of the worst problem. */
-export function headlineOf(snapshot: StatusSnapshot, found: readonly Attention[]): Headline {
+export function buildHeadline(snapshot: StatusSnapshot, found: readonly Attention[]): Headline {
   const resources = snapshot.sources.flatMap((source) => source.resources);
   const [worst] = found;
-  const total = countOf(resources.length, 'resource');
+  const total = formatCount(resources.length, 'resource');
   if (worst !== undefined) {
     const overdue = resources.filter((status) => isOverdue(status, snapshot.at)).length;
     const unknown = worst.severity === 'down' ? 'freshness unknown' : 'no resource is overdue';
     const freshness = overdue > 0 ? `${overdue} of ${total} overdue` : unknown;
-    const things = countOf(found.length, 'thing needs attention', 'things need attention');
+    const things = formatCount(found.length, 'thing needs attention', 'things need attention');
     return { tone: worst.severity, text: `${things}; ${freshness}` };
   }
   if (snapshot.sources.length === 0) return { tone: 'quiet', text: 'There are no sources' };

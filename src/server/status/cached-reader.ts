@@ -4,9 +4,9 @@ import { waitAtMost } from '../../model/waiting.ts';
 
 export interface CachedReaderOptions {
   clock: Clock;
-  /** A value is cached at least this long, */
+  /** A value is cached at least this long. */
   keepMs: number;
-  /** and at least this many times as long as reading it took. */
+  /** It is cached at least this many times as long as reading it took. */
   keepFactor: number;
   /** A caller waits at most this long; the read continues for later callers. */
   timeoutMs: number;
@@ -35,7 +35,9 @@ export function createCachedReader<T>(
 ): () => Promise<LastRead<T>> {
   let last: LastRead<T> = { value: null, readAt: null, error: null, isLate: false };
   let goodUntil = Number.NEGATIVE_INFINITY;
+  /** The read in progress, which all callers share. */
   let reading: Promise<LastRead<T>> | null = null;
+  /** Infinity while the read waits in `beforeRead`: then it is not late. */
   let startedAt = Infinity;
   const readNow = async (): Promise<LastRead<T>> => {
     startedAt = Infinity;

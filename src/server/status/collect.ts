@@ -13,7 +13,7 @@ import { createCachedReader } from './cached-reader.ts';
 import type { AlertChannelStatus, RefusedStatus, SourceStatus, StatusSnapshot } from './snapshot.ts';
 import { readDetails, type SourceDetails } from './source-details.ts';
 import { scheduleStatus, sourceStatus, type StatusParts } from './source-status.ts';
-import { countRows, readSource, type RowCount } from './stored.ts';
+import { countRows, readStoredStatus, type RowCount } from './read-stored-status.ts';
 
 /** Whether this process can do its work. Contains no paths and no messages; `sources` is shown only to authorized clients. */
 export interface Readiness {
@@ -38,27 +38,30 @@ export interface CollectorOptions {
 
 export type Collector = ReturnType<typeof createCollector>;
 
-/** A page is usually at most a second old; reading takes at most a tenth of the time, counting a fiftieth. */
-const STATE = { keepMs: 1_000, keepFactor: 10, timeoutMs: 3_000 };
-const COUNT = { keepMs: 1_000, keepFactor: 50, timeoutMs: 150 };
+/**
+ * What a page shows is usually at most a second old. Reading the stored status takes at most a tenth of the time, counting
+ * the rows a fiftieth; a slow count is not awaited, because the page can do without it.
+ */
+const STATUS_CACHE = { keepMs: 1_000, keepFactor: 10, timeoutMs: 3_000 };
+const COUNT_CACHE = { keepMs: 1_000, keepFactor: 50, timeoutMs: 150 };
 
 /** Collects the status of all sources for the page, the metrics and the alerts. Reads nothing before the first call. */
 export function createCollector(options: CollectorOptions) {
   const { version, clock, startedAt, sources, stopping, refused = [] } = options;
-  let turns = Promise.resolve();
-  // One read starts after the other, so that deliveries are stored in between.
-  const beforeRead = (): Promise<void> => (turns = turns.then(() => setImmediate()));
-  const known = new Map<StatusParts, ReturnType<typeof createReaders>>();
-  const current = () =>
+  let lastStart = Promise.resolve();
+  // Reads start in different turns of the event loop, so that deliveries are stored in between.
+  const beforeRead = (): Promise<void> => (lastStart = lastStart.then(() => setImmediate()));
+  const readersBySource = new Map<StatusParts, ReturnType<typeof createReaders>>();
+  const currentReaders = () =>
     sources().map((parts) => {
-      const readers = known.get(parts) ?? createReaders(parts, clock, startedAt, beforeRead);
-      known.set(parts, readers);
+      const readers = readersBySource.get(parts) ?? createReaders(parts, clock, startedAt, beforeRead);
+      readersBySource.set(parts, readers);
       return { source: parts.source.name, readers };
     });
   return {
     /** The current status. Does not throw, and waits some seconds at most. */
     snapshot: async (): Promise<StatusSnapshot> => {
-      const read = await Promise.all(current().map(({ readers }) => readers.read()));
+      const read = await Promise.all(currentReaders().map(({ readers }) => readers.read()));
       const alerts = options.alerts?.() ?? [];
       return {
         at: clock.now(),
@@ -77,7 +80,7 @@ export function createCollector(options: CollectorOptions) {
     },
     ready: async (): Promise<Readiness> => {
       const states = await Promise.all(
-        current().map(async ({ source, readers }) => [source, await readers.reachability()] as const),
+        currentReaders().map(async ({ source, readers }) => [source, await readers.reachability()] as const),
       );
       const isReady = !stopping() && states.every(([, state]) => state === 'ok');
       return { ready: isReady, stopping: stopping(), sources: Object.fromEntries(states) };
@@ -93,9 +96,12 @@ function refusedStatus({ name, faults }: RefusedSource): RefusedStatus {
 /** The readers of one source, which cache what they read. */
 function createReaders(parts: StatusParts, clock: Clock, startedAt: number, beforeRead: () => Promise<unknown>) {
   const { source, read, inbox } = parts;
-  const state = { clock, beforeRead, ...STATE };
-  const readStored = createCachedReader(() => read(({ own }) => readSource(source, own, clock.now())), state);
-  const readCounts = createCachedReader(() => read((open) => countAll(open, source.resources)), { ...state, ...COUNT });
+  const state = { clock, beforeRead, ...STATUS_CACHE };
+  const readStored = createCachedReader(() => read(({ own }) => readStoredStatus(source, own, clock.now())), state);
+  const readCounts = createCachedReader(() => read((open) => countAll(open, source.resources)), {
+    ...state,
+    ...COUNT_CACHE,
+  });
   const readInbox = inbox && createCachedReader(inbox, state);
   return {
     read: async (): Promise<SourceStatus> => {
@@ -122,8 +128,8 @@ interface StoredStatusOptions {
   read: StatusParts['read'];
 }
 
-/** Reads the status of a source that this process does not serve: only what its warehouse stores. */
-export async function readStoredStatus(
+/** Reads the status of a source for a command, which serves none: only what its warehouse stores. */
+export async function readStatusFromWarehouse(
   source: SourceSettings,
   { clock, metrics, secrets, read }: StoredStatusOptions,
 ): Promise<SourceStatus> {

@@ -10,9 +10,8 @@ import type { Problem } from '../source-activity.ts';
 type Time = number | null;
 
 /**
- * The status model: all that the page shows and `/status.json` prints; times in epoch ms, sizes in bytes. To show more,
- * add a field here, read it in `stored.ts` (from the warehouse) or `source-status.ts` (from this process), and render
- * it in `server/page/`.
+ * The status model; times in epoch ms, sizes in bytes. To show more, add a field here, read it in `read-stored-status.ts`
+ * (from the warehouse) or `source-status.ts` (from this process), and render it in `server/page/`.
  */
 export interface StatusSnapshot {
   at: number;
@@ -59,7 +58,7 @@ export interface WarehouseStatus extends StoredSizes {
   /** Without user and password. */
   address: string;
   problem: Problem | null;
-  /** When its figures were read; null until it is opened for the first time. */
+  /** When its status was read; null until it is opened for the first time. */
   read_at: Time;
 }
 
@@ -75,7 +74,7 @@ export interface StoredResource {
   paused: { since: number; by: string } | null;
   runs: PastRun[];
   rejects: RejectStatus[];
-  /** Deletes that are held until a user confirms or discards them. */
+  /** Deletes that are held back until a user confirms or discards them: their number, since when, and why. */
   suspects: { held: number; held_since: Time; held_why: string | null };
 }
 
@@ -129,6 +128,7 @@ export interface LimitStatus {
   paused_until: Time;
   /** Of the last hour. */
   requests: number;
+  /** Responses with 429 in the last hour. */
   limited: number;
   /** The fraction of the limit used in the last hour, or since the start if that was later; null if it is not known. */
   used: number | null;
@@ -138,10 +138,13 @@ export interface WebhookStatus {
   path: string;
   /** Null if the inbox can be read. */
   problem: Problem | null;
+  /** Deliveries that wait to be processed. */
   waiting: number;
   /** The fraction of the permitted number or size that waits; at 1, further deliveries are refused. */
   full: number;
+  /** When the oldest of the waiting deliveries was received. */
   oldest_at: Time;
+  /** Deliveries that were given up. */
   dead: number;
   /** Stored deliveries that had the id of another one and another body. */
   different: number;

@@ -8,7 +8,7 @@ import { waitAtMost } from '../../model/waiting.ts';
 import type { Problem } from '../source-activity.ts';
 import { type PastRun, type SchemaChangeStatus, scrubTexts } from './snapshot.ts';
 import { type StatusParts, toProblem } from './source-status.ts';
-import { parseStoredTime, readSchemaChanges, toPastRun } from './stored.ts';
+import { parseStoredTime, readSchemaChanges, toPastRun } from './read-stored-status.ts';
 
 /** Details of a source, the newest first; read only on request. */
 export interface SourceDetails {
@@ -28,6 +28,7 @@ export interface RejectDetails {
   last_seen_at: number | null;
 }
 
+/** The columns of a stored delivery that are shown unchanged. */
 type ShownDelivery = Pick<
   DeliveryRow,
   'seq' | 'state' | 'reason' | 'attempts' | 'kind' | 'resource' | 'record_id' | 'repeats'

@@ -7,7 +7,7 @@ import { isThisProcess } from '../../database/state/leases.ts';
 import type { RateLimiterMetrics } from '../../http/rate-limit/rate-limiter.ts';
 import { messageOf, SyncError } from '../../model/errors.ts';
 import { timestampMs } from '../../model/timestamp-text.ts';
-import { ratesOf } from '../../observe/progress.ts';
+import { computeRates } from '../../observe/progress.ts';
 import type { Problem, SourceActivity } from '../source-activity.ts';
 import type { LastRead } from './cached-reader.ts';
 import {
@@ -19,15 +19,16 @@ import {
   type SourceStatus,
   type WebhookStatus,
 } from './snapshot.ts';
-import { NOTHING_STORED, type ReadSource, type RowCount, type StoredSource } from './stored.ts';
+import { NOTHING_STORED, type StoredStatusSource, type RowCount, type StoredStatus } from './read-stored-status.ts';
 
-/** The settings of a source that its status shows. */
-interface StatusSource extends ReadSource {
+/** A source, as far as its status shows it. */
+interface StatusSource extends StoredStatusSource {
   name: string;
   base_url: string;
   webhook: SourceSettings['webhook'];
 }
 
+/** What the status of one source is built from. */
 export interface StatusParts {
   source: StatusSource;
   activity: SourceActivity;
@@ -41,8 +42,9 @@ export interface StatusParts {
   scrub: (text: string) => string;
 }
 
+/** The last values that were read of the warehouse and the inbox. */
 interface SourceReading {
-  stored: LastRead<StoredSource>;
+  stored: LastRead<StoredStatus>;
   counts: LastRead<ReadonlyMap<string, RowCount>>;
   inbox: LastRead<InboxCounters> | null;
 }
@@ -59,7 +61,7 @@ interface Times {
 export function sourceStatus(parts: StatusParts, { stored, counts, inbox }: SourceReading, times: Times): SourceStatus {
   const { source, activity, scrub } = parts;
   const files = stored.value?.files;
-  // Another process has reported a full store with a file that waits.
+  // A process that found the object store full has stored the error with the file that it could not write.
   const full =
     files === undefined || files.full === null
       ? null
@@ -85,7 +87,7 @@ export function sourceStatus(parts: StatusParts, { stored, counts, inbox }: Sour
 function resourceStatus(
   { activity, schedule }: StatusParts,
   resource: string,
-  source: StoredSource | null,
+  source: StoredStatus | null,
   counts: SourceReading['counts'],
   { now, monotonic }: Times,
 ): ResourceStatus {
@@ -108,7 +110,7 @@ function resourceStatus(
     parked_until: parked !== null && parked > now ? parked : null,
     owner,
     runs: stored.runs.map((run) => {
-      // Its process was killed.
+      // It is stored as running, and no process runs it: its process was killed.
       const isDead = run.status === 'running' && running === null && owner === null;
       return isDead ? Object.assign({}, run, { status: 'interrupted' }) : run;
     }),
@@ -119,7 +121,7 @@ function runningStatus(activity: SourceActivity, resource: string, monotonic: nu
   const scan = activity.running(resource);
   if (scan === null) return null;
   const { pages, records, total } = scan.progress;
-  const { recordsPerSecond, etaSeconds } = ratesOf(scan.progress, monotonic);
+  const { recordsPerSecond, etaSeconds } = computeRates(scan.progress, monotonic);
   const times = { started_at: scan.startedAt, last_page_at: scan.lastPageAt };
   const rates = { records_per_second: recordsPerSecond, eta_seconds: etaSeconds };
   return { mode: scan.mode, ...times, pages, records, total, ...rates };
@@ -157,7 +159,7 @@ const MAX_FIRST_OPENING_MS = 5 * 60_000;
 
 function warehouseStatus(
   { source, scrub }: StatusParts,
-  { value, readAt, error, isLate }: LastRead<StoredSource>,
+  { value, readAt, error, isLate }: LastRead<StoredStatus>,
   { now, startedAt }: Times,
 ): SourceStatus['warehouse'] {
   const isOpening = error instanceof SyncError && error.code === 'warehouse_opening';

@@ -343,9 +343,10 @@ class ItemWorker<Kind extends WorkKind> {
     const { kind, boss } = this.#options;
     if (end.is === 'done')
       return void (await boss.complete(kind, [{ id, retryCount }], { result: toJsonb(end.result) }));
-    const back = settledIds(await boss.fail(kind, [{ id, retryCount }]));
+    // To pg-boss a returned item is a failed one, which it offers again.
+    const returned = settledIds(await boss.fail(kind, [{ id, retryCount }]));
     const startAfter = end.is === 'returned' ? Math.round(end.afterMs / 1_000) : 0;
-    if (back.has(id) && startAfter > 0) await boss.update(kind, undefined, { id, startAfter });
+    if (returned.has(id) && startAfter > 0) await boss.update(kind, undefined, { id, startAfter });
   }
 
   /** One statement for all items in progress. */
@@ -355,9 +356,9 @@ class ItemWorker<Kind extends WorkKind> {
     if (attempts.length === 0) return;
     try {
       const touched = attempts.map(({ id, retryCount }) => ({ id, retryCount }));
-      const own = settledIds(await boss.touch(kind, touched));
+      const stillHeld = settledIds(await boss.touch(kind, touched));
       for (const { id, lost } of attempts) {
-        if (!own.has(id) && this.#attempts.has(id)) lost.abort(takenOver());
+        if (!stillHeld.has(id) && this.#attempts.has(id)) lost.abort(takenOver());
       }
     } catch {
       // While the server is unreachable no item changes hands; a lost one shows at the next heartbeat.

@@ -30,7 +30,7 @@ import type { OlderPolicy } from '../../load/prepare-page.ts';
 import type { TableShape } from '../../model/table.ts';
 import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
 import type { ScanMode } from '../../model/vocabulary.ts';
-import { durationText } from '../../observe/figures.ts';
+import { formatDuration } from '../../observe/format-values.ts';
 import { eachKey, hasKey, KeySet } from '../../pagination/guards/key-set.ts';
 import { canonicalHash, KEY_FINGERPRINT_BYTES, keyFingerprints } from '../../rows/records/record-key.ts';
 import { isOtherCredential } from '../advance-checkpoint.ts';
@@ -164,7 +164,7 @@ async function unseenStatements(
   let detail: string | null = null;
   if (count > 0) detail = isNewCredential ? OTHER_CREDENTIAL : await tooManyDeletes(context, table, count);
   const candidate = { resource, reason: 'missing', evidence_at: walk_started_at } as const;
-  const waits = `its row is younger than ${durationText(listingDelayMs(context) / 1_000)} (deletes.settle)`;
+  const waits = `its row is younger than ${formatDuration(listingDelayMs(context) / 1_000)} (deletes.settle)`;
   return [
     ...noteMissingRecords(own, { ...candidate, state: detail === null ? 'open' : 'held', detail }, missing, 1),
     // Not listed, but too young to conclude anything: what an event has said of them stays.

@@ -22,7 +22,7 @@ import { holdDeletes, holdOpenDeletes, readDeleteCandidates } from '../../databa
 import type { PageOutcome } from '../../load/page-loader.ts';
 import { messageOf, SyncError } from '../../model/errors.ts';
 import { timestampMs } from '../../model/timestamp-text.ts';
-import { durationText } from '../../observe/figures.ts';
+import { formatDuration } from '../../observe/format-values.ts';
 import { isOtherAnswer, type ItemReading, readItem } from '../../pagination/read-item.ts';
 import type { Warning } from '../report.ts';
 import { isOfRequest, type ResourceContext, type SourceContext, withResource } from '../resource-context.ts';
@@ -325,7 +325,7 @@ function describeUnconfirmed(
 ): { message: string; hint: string } {
   const rows: string[] = [];
   if (unseen > 0) rows.push(`${formatCount(unseen, 'row')} that a complete scan did not see`);
-  if (young > 0) rows.push(`${formatCount(young, 'row')} not seen and younger than ${durationText(delayMs / 1_000)}`);
+  if (young > 0) rows.push(`${formatCount(young, 'row')} not seen and younger than ${formatDuration(delayMs / 1_000)}`);
   const what = rows.length === 0 ? 'records that an event reported as deleted' : rows.join(', and ');
   const why = error === null ? '' : `: they could not be fetched individually: ${messageOf(error)}`;
   const message = `still live and not confirmed to be deleted: ${what}${why}`;

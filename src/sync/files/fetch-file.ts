@@ -110,7 +110,7 @@ function requestFile(
   const { etag, last_modified } = validatorsFor(due);
   return downloader.download({
     url: new URL(address.url),
-    isOwn: (url) => isBelow(url, listing.baseUrl),
+    isOfService: (url) => isBelow(url, listing.baseUrl),
     spool: store.spool,
     // The same for the same file, so that what a killed process left is overwritten.
     name: hash('sha256', JSON.stringify([row.resource, fileKeyText(row)]), 'hex'),

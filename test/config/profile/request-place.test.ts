@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { isOwnHeader, parsePlace, requestPlace } from '../../../src/config/profile/basic-fields.ts';
+import { isAllowedHeader, parsePlace, requestPlace } from '../../../src/config/profile/basic-fields.ts';
 
 describe('the place of a value in a request', () => {
   it.each([
@@ -27,6 +27,6 @@ describe('the place of a value in a request', () => {
   });
 
   it('leaves to the program what it writes itself', () => {
-    expect(['X-Space', 'Host', 'content-length'].map(isOwnHeader)).toEqual([true, false, false]);
+    expect(['X-Space', 'Host', 'content-length'].map(isAllowedHeader)).toEqual([true, false, false]);
   });
 });

@@ -7,7 +7,7 @@ import { errorOf, serve, testProfile } from '../stage.ts';
 import { bytesOf, pngOf, stageFor } from './stage.ts';
 
 const PICTURE = pngOf(500);
-const elsewhere: Partial<DownloadRequest> = { isOwn: () => false };
+const elsewhere: Partial<DownloadRequest> = { isOfService: () => false };
 
 /** Every spelling of an address that leads into the machine, or into the network around it. */
 const PRIVATE = [

@@ -7,7 +7,7 @@ import { bytesOf, pngOf, sha256, stageFor } from './stage.ts';
 
 const PICTURE = pngOf(5_000);
 
-const isOwn = ({ pathname }: URL): boolean => pathname.startsWith('/api/');
+const isOfService = ({ pathname }: URL): boolean => pathname.startsWith('/api/');
 
 function sendFile(response: ServerResponse, bytes = PICTURE, headers: Record<string, string> = {}): void {
   response.writeHead(200, { 'content-type': 'image/png', 'content-length': String(bytes.length), ...headers });
@@ -54,7 +54,7 @@ describe('a file of the service', () => {
       else sendFile(response);
     });
     const stage = stageFor(service.origin, { client: { profile: testProfile({ headers: { 'x-tenant': 'canary' } }) } });
-    expect((await stage.fetch(`${service.origin}/api/f`, { isOwn })).kind).toBe('fetched');
+    expect((await stage.fetch(`${service.origin}/api/f`, { isOfService })).kind).toBe('fetched');
     expect(service.seen.map(({ url, headers }) => [url, headers.authorization, headers['x-tenant']])).toEqual([
       ['/api/f', 'Bearer canary-api-key', 'canary'],
       ['/admin/f', undefined, undefined],

@@ -85,7 +85,7 @@ export function stageFor(
 function requestFor(url: string, spool: string, over: Partial<DownloadRequest> = {}): DownloadRequest {
   return {
     url: new URL(url),
-    isOwn: () => true,
+    isOfService: () => true,
     spool,
     name: 'a',
     maxBytes: 100_000_000,

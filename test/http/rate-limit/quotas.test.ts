@@ -42,13 +42,13 @@ describe('a quota of which no answer speaks any more', () => {
     const rateLimiter = rateLimiterFor(clock);
     const { sent, attempt } = forgetful(clock, 1);
     await wasSent(clock, rateLimiter, attempt);
-    expect(rateLimiter.figures().allowedPerSecond).toBeCloseTo(3 / 3_600, 6);
+    expect(rateLimiter.metrics().allowedPerSecond).toBeCloseTo(3 / 3_600, 6);
     await clock.advance(HOUR + MINUTE);
     const began = clock.now();
     for (let request = 0; request < 20; request += 1) await wasSent(clock, rateLimiter, attempt);
     expect(sent).toHaveLength(21);
     expect(clock.now() - began).toBeLessThan(MINUTE);
-    expect(rateLimiter.figures().allowedPerSecond).toBeNull();
+    expect(rateLimiter.metrics().allowedPerSecond).toBeNull();
   });
 });
 

@@ -201,7 +201,7 @@ describe('a wait beyond max_wait', () => {
       expect(reason).toBeInstanceOf(DeferredError);
       expect(reason).toMatchObject({ until: clock.now() + 3_600_000, hint: expect.stringContaining('max_wait') });
     }
-    expect(rateLimiter.figures().pausedUntil).toBe(clock.now() + 3_600_000);
+    expect(rateLimiter.metrics().pausedUntil).toBe(clock.now() + 3_600_000);
     await expect(rateLimiter.run('refetch', service.attempt)).rejects.toBeInstanceOf(DeferredError);
     await clock.advance(3_550_000);
     await clock.finish(rateLimiter.run('refetch', service.attempt));
@@ -313,7 +313,7 @@ describe('figures', () => {
   it('tell what was sent, refused, allowed and used', async () => {
     const clock = new HandClock();
     const rateLimiter = rateLimiterFor(clock);
-    expect(rateLimiter.figures()).toEqual({
+    expect(rateLimiter.metrics()).toEqual({
       requests: 0,
       limited: 0,
       allowedPerSecond: null,
@@ -325,7 +325,7 @@ describe('figures', () => {
       while (clock.monotonic() < 20_000) await rateLimiter.run('backfill', (dialect) => ask(service, seen, dialect));
     };
     await clock.finish(until());
-    const figures = rateLimiter.figures();
+    const figures = rateLimiter.metrics();
     expect(figures).toMatchObject({ requests: seen.arrivals.length, limited: 0, allowedPerSecond: 20 });
   });
 });

@@ -62,7 +62,7 @@ describe('what one process is told', () => {
     const after = seen.arrivals.filter((at) => at > told + 60);
     expect((after[0] ?? 0) - told).toBeGreaterThan(4_950);
     expect((after[1] ?? 0) - (after[0] ?? 0)).toBeGreaterThan(10);
-    expect(members.map(({ rateLimiter }) => rateLimiter.figures().pausedUntil)).toEqual([null, null, null, null]);
+    expect(members.map(({ rateLimiter }) => rateLimiter.metrics().pausedUntil)).toEqual([null, null, null, null]);
   });
 });
 

@@ -1,5 +1,5 @@
 import { systemClock } from '../../../src/observe/system-clock.ts';
-import { createPages, type Pages, type PagesOptions } from '../../../src/server/endpoints/pages.ts';
+import { createPages, type Pages, type PagesOptions } from '../../../src/server/endpoints/status-pages.ts';
 import { startReceiver } from '../../../src/server/receiver/start-receiver.ts';
 import type { StatusSnapshot } from '../../../src/server/status/snapshot.ts';
 

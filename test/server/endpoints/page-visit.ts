@@ -1,7 +1,7 @@
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
 import { onTestFinished } from 'vitest';
 import type { StatusSnapshot } from '../../../src/server/status/snapshot.ts';
-import type { PagesOptions } from '../../../src/server/endpoints/pages.ts';
+import type { PagesOptions } from '../../../src/server/endpoints/status-pages.ts';
 import { pagesOf, servePages, type PageServer } from './page-server.ts';
 
 interface Visit {

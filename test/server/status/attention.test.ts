@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { attentionOf, headlineOf } from '../../../src/server/status/attention.ts';
+import { findProblems, buildHeadline } from '../../../src/server/status/attention.ts';
 import type { ResourceStatus, SourceStatus } from '../../../src/server/status/snapshot.ts';
 import {
   limitWith,
@@ -19,7 +19,7 @@ const SCHEDULE = resourceWith('x').schedule;
 const FAILED = runWith({ status: 'failed', error: { code: 'auth', message: 'refused', hint: 'renew it' } });
 
 function foundIn(source: Partial<SourceStatus>): [string, string][] {
-  const found = attentionOf(snapshotWith({ sources: [sourceWith('blog', source)] }));
+  const found = findProblems(snapshotWith({ sources: [sourceWith('blog', source)] }));
   return found.map(({ severity, what }) => [severity, what]);
 }
 
@@ -118,9 +118,9 @@ describe('what needs attention of a resource', () => {
   });
 });
 
-function headline(sources: SourceStatus[]): ReturnType<typeof headlineOf> {
+function headline(sources: SourceStatus[]): ReturnType<typeof buildHeadline> {
   const snapshot = snapshotWith({ sources });
-  return headlineOf(snapshot, attentionOf(snapshot));
+  return buildHeadline(snapshot, findProblems(snapshot));
 }
 
 describe('the headline', () => {

@@ -6,7 +6,7 @@ import { timestampText } from '../../../src/model/timestamp-text.ts';
 import { createMetrics } from '../../../src/observe/metrics.ts';
 import { renderStatusPage } from '../../../src/server/page/overview.ts';
 import { SourceActivity } from '../../../src/server/source-activity.ts';
-import { attentionOf } from '../../../src/server/status/attention.ts';
+import { findProblems } from '../../../src/server/status/attention.ts';
 import { type Collector, createCollector } from '../../../src/server/status/collect.ts';
 import type { ResourceStatus, SourceStatus } from '../../../src/server/status/snapshot.ts';
 import type { StatusParts } from '../../../src/server/status/source-status.ts';
@@ -188,7 +188,7 @@ describe('F159 a warehouse that cannot be reached', () => {
   it('a source that waits to be opened at the start is no problem; one that is still not open after minutes is', async () => {
     const { source, collector, clock } = await stage({ read: opening, rateLimiter: () => null });
     expect((await source()).warehouse).toMatchObject({ problem: null, read_at: null });
-    expect(attentionOf(await collector.snapshot())).toEqual([]);
+    expect(findProblems(await collector.snapshot())).toEqual([]);
     const [one] = (await collector.snapshot()).sources;
     const many = Array.from({ length: 20 }, (_, at) => Object.assign({}, one, { source: `s${at}` }));
     const view = 'n';

@@ -1,4 +1,4 @@
-// Reads the part of the status that the warehouse stores.
+// Reads the part of the status that the warehouse stores: last successes, runs, rejects, deletes held back, files.
 import type { Kysely } from 'kysely';
 import type { SourceSettings } from '../../config/settings.ts';
 import type { StoredSizes } from '../../database/database.ts';
@@ -11,14 +11,14 @@ import { readPauses } from '../../database/state/server-state.ts';
 import { readHeldWindows } from '../../database/state/windows.ts';
 import { toColumnChange } from '../../model/table.ts';
 import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
-import { countOf, countText, formatBytes } from '../../observe/figures.ts';
+import { formatCount, formatNumber, formatBytes } from '../../observe/format-values.ts';
 import type { FilesStatus, PastRun, SchemaChangeStatus, StoredResource, TroubledFile } from './snapshot.ts';
 
 const MAX_RUNS_PER_RESOURCE = 6;
 const MAX_SCHEMA_CHANGES = 8;
 
 /** The status of a source as its warehouse stores it. */
-export interface StoredSource {
+export interface StoredStatus {
   sizes: StoredSizes;
   resources: ReadonlyMap<string, StoredResource>;
   /** Leases that have not expired, by resource. */
@@ -39,8 +39,8 @@ export const NOTHING_STORED: StoredResource = {
   suspects: { held: 0, held_since: null, held_why: null },
 };
 
-/** The settings of a source that say what is read of its warehouse. */
-export interface ReadSource {
+/** A source, as far as reading its warehouse needs it. */
+export interface StoredStatusSource {
   warehouse: SourceSettings['warehouse'];
   resources: readonly string[];
   files: { kept: SourceSettings['files']['kept'] };
@@ -50,11 +50,11 @@ export interface ReadSource {
  * Reads everything that the page, the metrics, the alerts and the command `status` show of a warehouse. Every query uses
  * an index or reads a small table. Throws what the warehouse throws.
  */
-export async function readSource(
-  { warehouse, resources, files }: ReadSource,
+export async function readStoredStatus(
+  { warehouse, resources, files }: StoredStatusSource,
   own: Kysely<OwnTables>,
   now: number,
-): Promise<StoredSource> {
+): Promise<StoredStatus> {
   const leases = own.selectFrom('_sync_leases').selectAll().where('expires_at', '>', timestampText(now));
   return {
     sizes: await databaseAt(warehouse).storedSizes(() => own),
@@ -90,11 +90,13 @@ async function readResources(
     const row = checkpoints.find(({ resource }) => resource === name);
     const [mode, pause] = [row?.walk_mode ?? null, pauses.get(name)];
     const windows = (await readHeldWindows(own, name)).filter(({ released_at }) => released_at === null);
+    // Deletes of single records, and windows of reports whose new version would delete too much.
     const deletes = held.find(({ resource }) => resource === name);
     const since = [deletes?.since, ...windows.map(({ held_at }) => held_at)].flatMap((at) => at ?? []).toSorted()[0];
     resources.set(name, {
       last_success_at: parseStoredTime(row?.last_success_at),
       last_full_at: parseStoredTime(row?.last_full_at),
+      // Stored when the service asks for a wait that is longer than a run may take (`max_wait`).
       parked_until: parseStoredTime(row?.due_at),
       unfinished: row && mode ? { mode, pages: row.walk_pages, records: row.walk_records } : null,
       paused: pause === undefined ? null : { since: pause.at, by: pause.by },
@@ -136,6 +138,7 @@ export function parseStoredTime(text: string | null | undefined): number | null 
   return Number.isNaN(at) ? null : at;
 }
 
+/** Rows of the table of a resource; a deleted row is one with a tombstone (`_deleted_at`). */
 export interface RowCount {
   live: number;
   deleted: number;
@@ -174,17 +177,19 @@ export async function readFileStatus(own: Kysely<OwnTables>): Promise<StoredFile
 }
 
 function firstFailed(failed: readonly FileFailure[], resource: string): TroubledFile | null {
-  const own = failed.filter((file) => file.resource === resource);
-  const found = own.find(({ status }) => status === 'failed') ?? own[0];
+  const ofResource = failed.filter((file) => file.resource === resource);
+  const found = ofResource.find(({ status }) => status === 'failed') ?? ofResource[0];
   if (found === undefined) return null;
   const { record_id, field, status, code, error } = found;
   return { record_id, field, status, code, message: error ?? '' };
 }
 
-/** Such as `197 files are here (6.2 MB), 2 wait, 1 failed`. */
+/** Formats `197 files are here (6.2 MB), 2 wait, 1 failed`. */
 export function filesText(files: FilesStatus): string {
   const { waiting, failed, refused, gone } = files;
   const others = Object.entries({ wait: waiting, failed, refused, gone });
-  const counted = others.flatMap(([word, count]) => (count === 0 ? [] : [`${countText(count)} ${word}`]));
-  return [`${countOf(files.stored, 'file is', 'files are')} here (${formatBytes(files.bytes)})`, ...counted].join(', ');
+  const counted = others.flatMap(([word, count]) => (count === 0 ? [] : [`${formatNumber(count)} ${word}`]));
+  return [`${formatCount(files.stored, 'file is', 'files are')} here (${formatBytes(files.bytes)})`, ...counted].join(
+    ', ',
+  );
 }

@@ -4,13 +4,14 @@ import { type Context, Hono } from 'hono';
 import { compress } from 'hono/compress';
 import { renderStatusPage } from '../page/overview.ts';
 import { renderRefusedPage, renderSourcePage } from '../page/source-page.ts';
-import { attentionOf, headlineOf } from '../status/attention.ts';
+import { findProblems, buildHeadline } from '../status/attention.ts';
 import type { Readiness } from '../status/collect.ts';
 import type { StatusSnapshot } from '../status/snapshot.ts';
 import type { SourceDetails } from '../status/source-details.ts';
 import { type AccessCheck, CHALLENGE, type PageAccess } from './page-access.ts';
 import { jsonResponse, textResponse } from './responses.ts';
 
+/** What the pages of a worker (`content-sync worker`) need: it has readiness and metrics, and no status page. */
 export interface WorkerPagesOptions {
   ready: () => Promise<Readiness>;
   /** Prometheus text. */
@@ -25,11 +26,12 @@ export interface PagesOptions extends WorkerPagesOptions {
   details: (source: string) => Promise<SourceDetails | null>;
 }
 
-/** Never rejects. */
+/** Answers a request for one of these endpoints. Never rejects. */
 export type Pages = (request: Request) => Promise<Response>;
 
 type PageHandler = (context: Context) => Promise<Response>;
 
+/** Content-Security-Policy of a page that may load nothing, and, with `NOTHING`, send nothing. */
 const LOCKED = "default-src 'none'; base-uri 'none'; frame-ancestors 'none'";
 const NOTHING = `${LOCKED}; form-action 'none'`;
 
@@ -43,6 +45,7 @@ const DEFAULT_HEADERS = {
   'cross-origin-resource-policy': 'same-origin',
 } as const;
 
+/** The pages of `serve`. */
 export function createPages(options: PagesOptions): Pages {
   const app = createApp(options);
   const guarded = guardBy(options.access);
@@ -132,8 +135,8 @@ async function renderPage(options: PagesOptions, name: string | null, nonce: str
 function statusJson({ snapshot }: PagesOptions): PageHandler {
   return async () => {
     const status: StatusSnapshot = await snapshot();
-    const attention = attentionOf(status);
-    return jsonResponse(200, { summary: headlineOf(status, attention), attention, ...status });
+    const attention = findProblems(status);
+    return jsonResponse(200, { summary: buildHeadline(status, attention), attention, ...status });
   };
 }
 
