@@ -48,11 +48,6 @@ export const ERROR_EXPLANATIONS: Readonly<Record<string, readonly ErrorExplanati
       fix: 'Check the record that the value comes from. Put `{since}` and `{until}` into the query, and give `{cursor}` a `first_cursor`.',
     },
     {
-      codes: 'file_exists',
-      cause: '`init` or `probe` would replace a file.',
-      fix: 'Name another file, or add `--force`.',
-    },
-    {
       codes: 'probe_failed',
       cause: '`probe` found no listing, or one that a profile cannot describe.',
       fix: 'Name a listing with `--path`. Check that the address is the root of the API.',
@@ -296,11 +291,6 @@ export const ERROR_EXPLANATIONS: Readonly<Record<string, readonly ErrorExplanati
     },
   ],
   Files: [
-    {
-      codes: 'files_off',
-      cause: 'The source stores no files.',
-      fix: 'Set `files.store`, and `files` in the profile.',
-    },
     {
       codes: 'file_too_large file_pixels file_type file_differs',
       cause: 'A file is larger than allowed, of another type, or not what its record says in `bytes` or `sha256`.',

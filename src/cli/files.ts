@@ -8,7 +8,7 @@ import { countFiles, failedFiles, type FileFailure, nextDue } from '../database/
 import { ConfigError } from '../model/errors.ts';
 import { visibleText } from '../model/visible-text.ts';
 import { openStores } from '../object-store/open-stores.ts';
-import { formatCount, formatNumber, formatBytes } from '../observe/format-values.ts';
+import { formatBytes, formatCount, formatNumber } from '../observe/format-values.ts';
 import type { SourceFiles } from '../sync/files/owned-stores.ts';
 import { type FilesPruned, pruneFiles } from '../sync/files/prune.ts';
 import { type FaultyFile, FILE_FAULTS, type FilesVerified, verifyFiles } from '../sync/files/verify-files.ts';
@@ -73,7 +73,7 @@ async function withFiles<T>(
 ): Promise<T> {
   const { clock, signal } = context;
   if (Object.keys(source.files.kept).length === 0) {
-    throw new ConfigError('files_off', `${source.name} stores no files`, {
+    throw new ConfigError('settings_invalid', `${source.name} stores no files`, {
       hint: 'set files.store of the source, and `files` of the resources in its profile',
     });
   }
@@ -161,14 +161,7 @@ interface FieldStatus {
   bytes: number;
 }
 
-interface SourceFilesStatus {
-  source: string;
-  fields: FieldStatus[];
-  /** When the next download is due (UTC); null if none is. */
-  next_due: string | null;
-  /** Failed and refused files, oldest first. */
-  trouble: FileFailure[];
-}
+type SourceFilesStatus = Awaited<ReturnType<typeof filesStatus>>;
 
 const MAX_TROUBLE = 20;
 
@@ -177,7 +170,7 @@ async function filesStatus(
   own: Kysely<OwnTables>,
   { name: source, files: { kept } }: SourceSettings,
   resources: readonly string[],
-): Promise<SourceFilesStatus> {
+) {
   const fields = new Map<string, FieldStatus>();
   const fieldOf = (resource: string, field: string): FieldStatus => {
     const key = JSON.stringify([resource, field]);
@@ -193,6 +186,7 @@ async function filesStatus(
     counts.files[status] += files;
     counts.bytes += bytes;
   }
+  // Oldest first.
   const trouble = await failedFiles(own, ['failed', 'refused'], MAX_TROUBLE, resources);
   return { source, fields: [...fields.values()], next_due: await nextDue(own, resources), trouble };
 }

@@ -177,7 +177,7 @@ interface ForgetReport {
 
 const BEYOND_REACH = [
   'exports (content-sync export): content-sync does not know where they are; export again, and remove the older files, also older versions of objects in a bucket',
-  'backups of the warehouse and its inbox, replicas and snapshots of disks; on Postgres also archived logs (WAL), what the server keeps in pg_wal until it is written over, and dead rows of pg_statistic, which hold sample values until an administrator runs VACUUM FULL pg_statistic',
+  'backups of the warehouse and its inbox (after one is put back, erase the record again), replicas and snapshots of disks; on Postgres also archived logs (WAL), what the server keeps in pg_wal until it is written over, and dead rows of pg_statistic, which hold sample values until an administrator runs VACUUM FULL pg_statistic',
   'derived data: external tables and materialised views, extracts in BI tools',
   'references to the id in other records, which stay as the service sends them; the service itself, if it is to forget the record too',
 ];

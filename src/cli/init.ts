@@ -245,7 +245,7 @@ function readProfile({ cwd, env }: CliContext, name: string, config: string): Na
   return { name: named, profile: read.profile };
 }
 
-/** The config to which a source is added; null if it does not exist. Throws `ConfigError` (`file_exists`) if that is impossible. */
+/** The config to which a source is added; null if it does not exist. Throws `ConfigError` if that is impossible. */
 function readExisting(config: string, cwd: string): ExistingConfig | null {
   if (!existsSync(config)) return null;
   const text = readFileSync(config, 'utf8');
@@ -260,7 +260,7 @@ function readExisting(config: string, cwd: string): ExistingConfig | null {
 
 function refuseExisting(file: string, cwd: string): void {
   if (!existsSync(file)) return;
-  throw new ConfigError('file_exists', `${relative(cwd, file)} exists already`, {
+  throw new ConfigError('usage', `${relative(cwd, file)} exists already`, {
     hint: 'name another --config, or add --force to replace it',
   });
 }

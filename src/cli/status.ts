@@ -7,52 +7,17 @@ import { readCheckpoint } from '../database/state/checkpoints.ts';
 import { countWindows, type WindowCounts } from '../database/state/windows.ts';
 import { timestampText } from '../model/timestamp-text.ts';
 import { visibleText } from '../model/visible-text.ts';
-import { formatCount, formatNumber, formatDuration } from '../observe/format-values.ts';
-import type { FilesStatus, StoredResource } from '../server/status/snapshot.ts';
+import { formatCount, formatDuration, formatNumber } from '../observe/format-values.ts';
 import { describeHeldDeletes } from '../server/status/attention.ts';
 import { countRows, filesText, NOTHING_STORED, readStoredStatus } from '../server/status/read-stored-status.ts';
+import type { FilesStatus, StoredResource } from '../server/status/snapshot.ts';
 import { alignedLines, type CliContext, type Paint, painter, printReport, toneOfStatus } from './command/context.ts';
 import { type ChosenSource, forEachSource, sourceCommand, type SourceOptions, whileOpen } from './command/sources.ts';
 
-/** One resource as the command prints it; times are UTC text, `lag_seconds` counts from the last success. */
-interface ResourceSummary {
-  resource: string;
-  rows: number;
-  deleted: number;
-  /** Deletes that wait for a user's decision. */
-  held: number;
-  last_success: string | null;
-  lag_seconds: number | null;
-  last_run: string | null;
-  cursor: string | null;
-  rejects: number;
-  unfinished: StoredResource['unfinished'];
-  /** When requests may be sent again; null if they may be now. */
-  due: string | null;
-  /** Since when the resource is paused, and by whom; null if it is not. */
-  paused: { since: string; by: string } | null;
-  /** The windows of reports; absent for other resources. */
-  windows?: WindowCounts;
-  /** Of its records' files that are copied too; absent where there are none. */
-  files?: FilesStatus;
-  /** Of the last run. */
-  error: StoredResource['runs'][number]['error'];
-}
-
-/** A resource that is no longer copied, whose tables remain. */
-interface FormerResource {
-  resource: string;
-  rows: number;
-  last_success: string | null;
-}
-
-interface SourceSummary {
-  source: string;
-  warehouse: string;
-  resources: ResourceSummary[];
-  /** Resources with tables that the profile or the settings no longer name; absent if there are none. */
-  not_copied?: FormerResource[];
-}
+/** One resource as the command prints it. */
+type ResourceSummary = Awaited<ReturnType<typeof summarizeResource>>;
+type FormerResource = Awaited<ReturnType<typeof formerResources>>[number];
+type SourceSummary = Awaited<ReturnType<typeof readSourceSummary>>;
 
 export function statusCommand(context: CliContext): Command {
   return sourceCommand('status').action(async (options: SourceOptions) => {
@@ -63,15 +28,14 @@ export function statusCommand(context: CliContext): Command {
   });
 }
 
-async function readSourceSummary({ source }: ChosenSource, { clock }: CliContext): Promise<SourceSummary> {
+async function readSourceSummary({ source }: ChosenSource, { clock }: CliContext) {
   return whileOpen(await openWarehouseToRead(source.warehouse, clock), async (warehouse) => {
     const now = clock.now();
     const { resources: all, files } = await readStoredStatus(source, warehouse.own, now);
     const resources: ResourceSummary[] = [];
     for (const resource of source.resources) {
-      const fileStatus = files.resources.get(resource);
-      const summary = await summarizeResource(warehouse, resource, all.get(resource) ?? NOTHING_STORED, now);
-      resources.push({ ...summary, ...(fileStatus && { files: fileStatus }) });
+      const stored = all.get(resource) ?? NOTHING_STORED;
+      resources.push(await summarizeResource(warehouse, resource, stored, files.resources.get(resource), now));
     }
     const former = await formerResources(warehouse, source.resources);
     return {
@@ -83,8 +47,9 @@ async function readSourceSummary({ source }: ChosenSource, { clock }: CliContext
   });
 }
 
-async function formerResources(warehouse: WarehouseReader, copied: readonly string[]): Promise<FormerResource[]> {
-  const former: FormerResource[] = [];
+/** Resources with tables that the profile or the settings no longer name. */
+async function formerResources(warehouse: WarehouseReader, copied: readonly string[]) {
+  const former: { resource: string; rows: number; last_success: string | null }[] = [];
   for (const resource of await resourcesNotCopied(warehouse.own, copied)) {
     const checkpoint = await readCheckpoint(warehouse.own, resource);
     const { live: rows } = await countRows(warehouse, resource);
@@ -93,6 +58,7 @@ async function formerResources(warehouse: WarehouseReader, copied: readonly stri
   return former;
 }
 
+/** Times are UTC text; `lag_seconds` counts from the last success. */
 async function summarizeResource(
   warehouse: WarehouseReader,
   resource: string,
@@ -105,8 +71,9 @@ async function summarizeResource(
     last_success_at: success,
     parked_until: parked,
   }: StoredResource,
+  files: FilesStatus | undefined,
   now: number,
-): Promise<ResourceSummary> {
+) {
   const checkpoint = await readCheckpoint(warehouse.own, resource);
   const { live, deleted } = await countRows(warehouse, resource);
   const windows = await countWindows(warehouse.own, resource);
@@ -121,9 +88,11 @@ async function summarizeResource(
     cursor: checkpoint?.cursor ?? null,
     rejects: rejects.reduce((sum, { count }) => sum + count, 0),
     unfinished,
+    /** When requests may be sent again; null if they may be now. */
     due: parked !== null && parked > now ? timestampText(parked) : null,
     paused: paused === null ? null : { since: timestampText(paused.since), by: paused.by },
-    ...(windows === null ? {} : { windows }),
+    ...(windows !== null && { windows }),
+    ...(files && { files }),
     error: run?.error ?? null,
   };
 }

@@ -284,13 +284,18 @@ export interface ForgottenRow {
 
 /** An alert that was sent to a channel. */
 interface AlertRow {
+  /** Name of the channel in the settings. */
   channel: string;
+  /** The kind, with the resource if the alert is about one. */
   alert: string;
+  /** The reported text. */
   what: string;
   since: string;
   told_at: string;
-  gone_at: string | null;
+  /** When its end was reported; null until then. */
   over_at: string | null;
+  /** Not used since 0.2, like `returns`. */
+  gone_at: string | null;
   returns: number;
 }
 

@@ -43,7 +43,7 @@ export function formsFor({ user, headers }: Credential, forced: string | undefin
     const pairs = HEADER_PAIRS.map((line) => line.split(' '));
     return [basic(user), ...pairs.map(([one = '', two = '']) => inHeaders({ [one]: user, [two]: null }))];
   }
-  return [BEARER, ...KEY_HEADERS.map(parseHeader), ...KEY_QUERIES.map(inQuery)];
+  return [BEARER, ...KEY_HEADERS.map(parseHeader)];
 }
 
 /** `Authorization Token`: the name of a header, and what stands before the key. */
@@ -64,7 +64,8 @@ export function parseForm(text: string, user: string | undefined): CredentialFor
 
 /**
  * The forms in their order, but first those that a refusal names: a header, a parameter, or the scheme of
- * `WWW-Authenticate`. Servers log addresses, so a key is sent in the query only after all headers were refused.
+ * `WWW-Authenticate`. Servers log addresses, so a key is sent in the query only if the refusal names the parameter, or the
+ * user does.
  */
 export function likeliestFirst(
   forms: readonly CredentialForm[],
@@ -75,7 +76,9 @@ export function likeliestFirst(
     .map(([, word = '']) => word)
     .filter((word) => !/^(?:bearer|basic|digest|header|is|required|missing|must|negotiate)$/i.test(word));
   const headers = namedHeaders(text + scheme).map((name) => inHeader(name));
-  const queries = Array.from(text.matchAll(/[?&]([\w[\]-]+)=/g), ([, name = '']) => inQuery(name));
+  const queries = Array.from(text.matchAll(/[?&](\w*(?:key|token|auth|secret)\w*)=/gi), ([, name = '']) =>
+    inQuery(name),
+  );
   const isBearer = /bearer/i.test(text + scheme);
   // The realm mostly names the product, and that the header: `X-Redmine-API-Key`.
   const [, product = ''] = /realm="?(\w+)/i.exec(scheme) ?? [];
@@ -86,9 +89,7 @@ export function likeliestFirst(
     ...headers,
     ...words.map((word) => inHeader('Authorization', `${word} `)),
     ...queries,
-    ...forms.filter(
-      ({ scheme: { in: place, name = '' } }) => place === 'query' && new RegExp(`["'\`]${name}["'\`]`).test(text),
-    ),
+    ...KEY_QUERIES.filter((name) => new RegExp(`["'\`]${name}["'\`]`).test(text)).map(inQuery),
   ];
   return [...new Map([...named, ...forms].map((form) => [form.shown.toLowerCase(), form])).values()];
 }
@@ -102,22 +103,15 @@ export function namedHeaders(text: string): string[] {
 
 /** Several headers; the value of one that is null is the credential itself. */
 function inHeaders(headers: Readonly<Record<string, string | null>>): CredentialForm {
-  const fill = (secret: string): Record<string, string> =>
-    Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value ?? secret]));
-  const own = Object.values(headers);
+  const fill = (secret: string, isOwn: boolean): Record<string, string> =>
+    Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, (isOwn ? value : null) ?? secret]));
+  const values = Object.values(headers);
   return {
     shown: Object.keys(headers).join(', '),
     scheme: { type: 'headers' },
-    settings: (secret) => ({
-      headers: Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, value ?? secret])),
-    }),
+    settings: (secret) => ({ headers: fill(secret, true) }),
     // A false credential stands in all of them.
-    carry: (secret) => ({
-      headers:
-        own.includes(null) || own.includes(secret)
-          ? fill(secret)
-          : Object.fromEntries(Object.keys(headers).map((name) => [name.toLowerCase(), secret])),
-    }),
+    carry: (secret) => ({ headers: fill(secret, values.includes(null) || values.includes(secret)) }),
   };
 }
 

@@ -26,11 +26,12 @@ const MAX_LINKED = 40;
 
 /**
  * The possible listings of a service, from the surest source that names any. `stopsAtRefusal`: among usual names it ends at
- * the first that wants a credential, because the rest is found with it.
+ * the first that wants a credential, because the rest is found with it. `isIndexed`: the links of an index count.
  */
 export async function discover(
   { context, baseUrl, missing }: Pick<Search, 'context' | 'baseUrl'> & { missing: Map<string, ProbeResponse> },
   stopsAtRefusal: boolean,
+  isIndexed = true,
 ): Promise<Discovered> {
   const { client } = context;
   let refused: string | null = null;
@@ -45,7 +46,7 @@ export async function discover(
       refused = isListing ? path : (refused ?? path);
     return response;
   };
-  for (const find of [findByIndex, findByDescription, findByUsualName]) {
+  for (const find of [...(isIndexed ? [findByIndex] : []), findByDescription, findByUsualName]) {
     const candidates = await find({ context, baseUrl, open, stopsAtRefusal });
     if (candidates.length > 0) return { candidates, reference: refused ?? candidates[0]?.path ?? null };
   }
@@ -124,7 +125,7 @@ function rootsBelow({ pathname }: URL): readonly string[] {
 async function findByUsualName({ context: { client }, baseUrl, open, stopsAtRefusal }: Search): Promise<Candidate[]> {
   const roots = rootsBelow(baseUrl);
   const places = [
-    { place: (name: string) => `/${name}`, count: 36 },
+    { place: (name: string) => `/${name}`, count: 30 },
     { place: (name: string) => `/${name.charAt(0).toUpperCase()}${name.slice(1)}`, count: 8 },
     ...roots.slice(1).map((root) => ({ place: (name: string) => `${root}/${name}`, count: 4 })),
   ];

@@ -4,7 +4,7 @@ import type { JsonObject, JsonValue } from '../model/json.ts';
 import { LOCAL } from '../model/time-zone.ts';
 import { isLocalTime, parseInstant } from '../rows/columns/cells.ts';
 import { fieldAt } from '../rows/records/as-record.ts';
-import { describeResponse, isRefusal, type ProbeResponse } from './probe-client.ts';
+import { describeResponse, type ProbeResponse } from './probe-client.ts';
 import { type ProbedListing, requestPage } from './probed-listing.ts';
 import { valuesIn } from './record-lists.ts';
 import { countsIn } from './response-signs.ts';
@@ -156,26 +156,19 @@ export function probeDeleted({ records, findings }: ProbedListing): void {
   findings.proved(['deleted', 'in'], DELETED_STATES, evidence);
 }
 
-/** Whether the listing has more records than it shows by default, such as drafts, by its total. */
+/** Whether a listing of records with a state has more than it shows by default, such as drafts, by its total. */
 export async function probeView(listing: ProbedListing): Promise<void> {
-  const { conventions, client, recordsPath } = listing;
+  const { client, recordsPath, findings } = listing;
   const totalIn = (response: ProbeResponse): number => Math.max(...countsIn(response, recordsPath).stated);
   const total = totalIn(listing.first);
-  if (total === -Infinity || client.form.scheme['type'] === 'none' || conventions.view === 'none') return;
-  for (const view of conventions.view === null ? VIEWS : [conventions.view]) {
-    if (Object.keys(view).some((name) => Object.hasOwn(listing.query, name))) continue;
+  if (total === -Infinity || client.form.scheme['type'] === 'none') return;
+  const states = new Set(fieldPaths(listing.records, 1));
+  for (const view of VIEWS.filter((each) => states.has(Object.keys(each)[0] ?? ''))) {
     const { response, records } = await requestPage(listing, view);
-    if (isRefusal(response)) break;
     const wider = totalIn(response);
     if (records === null || wider <= total) continue;
-    conventions.view = view;
     const query = { ...listing.query, ...view };
     Object.assign(listing, { query, first: response, records, total: wider });
-    return listing.findings.proved(
-      ['query'],
-      query,
-      `${describeResponse(response)}, ${wider} records instead of ${total}`,
-    );
+    return findings.proved(['query'], query, `${describeResponse(response)}, ${wider} records instead of ${total}`);
   }
-  conventions.view ??= 'none';
 }

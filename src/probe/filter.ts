@@ -85,7 +85,7 @@ export async function probeFilter(listing: ProbedListing): Promise<void> {
 
 function fillNames({ updated }: ProbedListing, form: FilterForm): QueryParams {
   // Filters name the field of `attributes.updatedAt` without what it is in.
-  const [u = '', c = u] = updated.map((path) => path.replace(/^(?:attributes|_source)\./, ''));
+  const [u = '', c = u] = updated.map((path) => path.replace(/^(?:attributes|_source|properties)\./, ''));
   const fill = (text: string): string => text.replaceAll('{u}', u).replaceAll('{c}', c);
   return Object.fromEntries(Object.entries(form).map(([name, text]) => [fill(name), fill(text)]));
 }

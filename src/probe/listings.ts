@@ -19,8 +19,9 @@ import { recordLists, recordsIn, unwrapRules } from './record-lists.ts';
 import { STARTERS } from './vocabulary.ts';
 
 const MAX_LISTINGS = 30;
+const COLLECTIONS = /collection|dataset|layer|table|entit/;
 /** Further requests for the search, of those that each listing has. */
-const REQUESTS_PER_FOUND = 10;
+const REQUESTS_PER_FOUND = 17;
 
 interface ListingSearch {
   baseUrl: URL;
@@ -53,14 +54,19 @@ export async function findListings(context: ProbeContext, search: ListingSearch)
   const isComplete = found !== null && found.candidates.length > 0;
   const { candidates } = isComplete ? found : await discover(place, false);
   const listings = await openListings(context, baseUrl, candidates);
-  if (listings.length > 0) return listings;
+  // A list of collections may link to the records of each: /collections/lakes/items.
+  const nested = listings.flatMap(({ name, path, first }) => {
+    const depth = path.split('/').length + 2;
+    const links = COLLECTIONS.test(name) ? pathsIn(context, first, baseUrl) : [];
+    return links.filter((link) => link.path.startsWith(`${path}/`) && link.path.split('/').length === depth);
+  });
+  if (listings.length > 0) return [...listings, ...(await openListings(context, baseUrl, nested))];
   // The links of an index may lead to other indexes.
   const indexes = await Promise.all(candidates.slice(0, 5).map(({ path }) => client.get({ path })));
-  return openListings(
-    context,
-    baseUrl,
-    indexes.flatMap((response) => pathsIn(context, response, baseUrl)),
-  );
+  const linked = indexes.flatMap((response) => pathsIn(context, response, baseUrl));
+  const below = await openListings(context, baseUrl, linked);
+  if (below.length > 0) return below;
+  return openListings(context, baseUrl, (await discover(place, false, false)).candidates);
 }
 
 /** The listings that the user names, or those of the document that the user names. */
@@ -95,7 +101,7 @@ async function openListings(
       if (listings.length >= MAX_LISTINGS) break;
       const listing = await openListing(context, baseUrl, candidate, new Set(listings.map(({ name }) => name)));
       if (listing !== null) listings.push(listing);
-      if (listing !== null) context.client.allowMore(REQUESTS_PER_FOUND);
+      if (listing !== null && listings.length > 1) context.client.allowMore(REQUESTS_PER_FOUND);
       opened += 1;
     }
   } catch (error) {

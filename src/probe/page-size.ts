@@ -18,8 +18,20 @@ interface SizeParam {
   evidence: string;
 }
 
+/** The parameter that takes a page size, and the largest page that was seen. */
+export interface PageSize extends SizeParam {
+  size: number;
+  sizeEvidence: string;
+}
+
+/** Keeps the largest page that was seen as the beginning of the listing. Null if no parameter takes the size. */
+export async function findPageSize(listing: ProbedListing): Promise<PageSize | null> {
+  const found = await findSizeParam(listing);
+  return found === null ? null : { ...found, ...(await findSize(listing, found.name)) };
+}
+
 /** The parameter that takes a page size; null if none exists, or too few records to see it. */
-export async function findSizeParam(listing: ProbedListing): Promise<SizeParam | null> {
+async function findSizeParam(listing: ProbedListing): Promise<SizeParam | null> {
   const { conventions } = listing;
   if (listing.records.length < 2 || conventions.isUnsized) return null;
   const unknown = await learnUnknown(listing);
@@ -87,8 +99,7 @@ async function findAmong(listing: ProbedListing, names: readonly string[]): Prom
   return (await findAmong(listing, names.slice(0, half))) ?? findAmong(listing, names.slice(half));
 }
 
-/** The size to request. Keeps the records of such a page as the beginning of the listing. */
-export async function findSize(listing: ProbedListing, name: string): Promise<{ size: number; evidence: string }> {
+async function findSize(listing: ProbedListing, name: string): Promise<Pick<PageSize, 'size' | 'sizeEvidence'>> {
   const evidence: string[] = [];
   for (const size of [LARGE_PAGE, USUAL_PAGE]) {
     const firstPage = { [name]: String(size) };
@@ -98,9 +109,9 @@ export async function findSize(listing: ProbedListing, name: string): Promise<{ 
     keepRecords(listing, records, firstPage);
     const count = records.length;
     const isCut = listing.total !== null && count < listing.total && count < USUAL_PAGE;
-    return { size: isCut ? Math.max(count, 1) : USUAL_PAGE, evidence: `${evidence.join('; ')}, ${count} records` };
+    return { size: isCut ? Math.max(count, 1) : USUAL_PAGE, sizeEvidence: `${evidence.join('; ')}, ${count} records` };
   }
-  return { size: Math.max(listing.records.length, SMALL_PAGE), evidence: evidence.join('; ') };
+  return { size: Math.max(listing.records.length, SMALL_PAGE), sizeEvidence: evidence.join('; ') };
 }
 
 /** Keeps the longest beginning of the listing that was seen. */

@@ -1,7 +1,7 @@
 // Finds how a listing is split into pages, and how its end is known.
 import type { JsonObject } from '../model/json.ts';
 import { fieldAt } from '../rows/records/as-record.ts';
-import { findSize, findSizeParam, keepRecords, SMALL_PAGE } from './page-size.ts';
+import { findPageSize, keepRecords, type PageSize, SMALL_PAGE } from './page-size.ts';
 import { describeResponse, isRefusal, isUsable, type ProbeResponse, type QueryParams } from './probe-client.ts';
 import { isSamePage, type ProbedListing, recordKeyText, requestPage } from './probed-listing.ts';
 import { recordsIn } from './record-lists.ts';
@@ -29,14 +29,6 @@ const PAGE_COUNT = /(?:^|[._])(?:count|size|results?|length)"?$/i;
 const END_CURSOR = /^(?:-1|0|end|none|last)$/i;
 
 type PageFields = Readonly<Record<string, unknown>>;
-
-/** The parameter that takes a page size, and the largest page that was seen. */
-interface PageSize {
-  name: string;
-  evidence: string;
-  size: number;
-  sizeEvidence: string;
-}
 
 export async function probePages(listing: ProbedListing): Promise<void> {
   const { findings, conventions, first, recordsPath } = listing;
@@ -75,13 +67,6 @@ export async function probePages(listing: ProbedListing): Promise<void> {
   conventions.page = { fields: { ...page, size_param: name }, size: shown.size, ends };
 }
 
-async function findPageSize(listing: ProbedListing): Promise<PageSize | null> {
-  const found = await findSizeParam(listing);
-  if (found === null) return null;
-  const { size, evidence } = await findSize(listing, found.name);
-  return { ...found, size, sizeEvidence: evidence };
-}
-
 /** Tries the pages of an earlier resource first: if they work here as well, nothing else is tried. */
 async function probeLikeBefore(listing: ProbedListing): Promise<boolean> {
   const { conventions, findings } = listing;
@@ -92,6 +77,8 @@ async function probeLikeBefore(listing: ProbedListing): Promise<boolean> {
   if (typeof sizeParam !== 'string') return false;
   const firstPage = { [sizeParam]: String(size) };
   const { response, records } = await requestPage(listing, firstPage);
+  // A single record cannot be cut, so that the absence of a next page would show nothing.
+  if (records?.length === 1 && /^(?:link|next-url|cursor|keyset)$/.test(String(fields['style']))) return false;
   if (records === null || (records.length === 0 && listing.records.length > 0)) return false;
   keepRecords(listing, records, firstPage);
   const small = await requestPage(listing, { [sizeParam]: '1' });
@@ -173,9 +160,7 @@ async function probeOffsetTexts(listing: ProbedListing): Promise<boolean> {
   for (const { query = {}, headers = {} } of OFFSET_TEXTS) {
     const open = (offset: number) => {
       const fill = (texts: QueryParams): QueryParams =>
-        Object.fromEntries(
-          Object.entries(texts).map(([name, text]) => [name, text.replace('{cursor}', String(offset))]),
-        );
+        JSON.parse(JSON.stringify(texts).replace('{cursor}', String(offset)));
       return requestPage(listing, fill(query), fill(headers));
     };
     const next = await open(at);
@@ -189,14 +174,9 @@ async function probeOffsetTexts(listing: ProbedListing): Promise<boolean> {
     const page = { style: 'offset', offset_param: '{cursor}', size_param: null, size: Math.max(all.length, 1) };
     for (const [name, value] of Object.entries(page)) findings.proved(['page', name], value, evidence);
     keepRecords(listing, all, {});
-    const past = await open(99_999);
-    if (isRefusal(past.response)) {
-      findings.proved(
-        ['page', 'end', 'status'],
-        [past.response.status],
-        `past the end: ${describeResponse(past.response)}`,
-      );
-    }
+    const { response: past } = await open(99_999);
+    const evidenceOfEnd = `past the end: ${describeResponse(past)}`;
+    if (isRefusal(past)) findings.proved(['page', 'end', 'status'], [past.status], evidenceOfEnd);
     return true;
   }
   return false;

@@ -81,8 +81,7 @@ const EXPERIMENTS: readonly [string, (listing: ProbedListing, ids: readonly stri
 /** Requests for the service, and for each listing; while no listing is found, some of those of the first one are used. */
 const SERVICE_REQUESTS = 60;
 const LISTING_REQUESTS = 25;
-const SEARCH_REQUESTS = 70;
-const MIN_REQUESTS = 15;
+const SEARCH_REQUESTS = 67;
 
 /**
  * Finds a profile for a service by experiment: GET only, one request at a time, at the service's pace, at most
@@ -100,7 +99,7 @@ export async function probeService(options: ProbeOptions): Promise<ProbeResult> 
   const common = { network, baseUrl, credential, clock, secrets, signal, isFixed: options.maxRequests !== undefined };
   await using client = new ProbeClient({ ...common, maxRequests, onRequest });
   try {
-    const nothing = { unknown: null, page: null, filter: null, item: null, gone: null, view: null };
+    const nothing = { unknown: null, page: null, filter: null, item: null, gone: null };
     const seen = { parameters: new Set<string>(), credentialText: '', updated: [], isUnsized: false, largestWhole: 0 };
     const context: ProbeContext = { client, clock, conventions: { ...nothing, ...seen }, notes: [] };
     const findings = newFindings();
@@ -113,8 +112,7 @@ export async function probeService(options: ProbeOptions): Promise<ProbeResult> 
     const listings = filled.length > 0 ? filled : selected;
     const empty = selected.filter((listing) => !listings.includes(listing)).map(({ path }) => path);
     if (empty.length > 0) context.notes.push(`empty, and so not copied: ${empty.join(', ')} (run this again later)`);
-    const allowed = SERVICE_REQUESTS + LISTING_REQUESTS * listings.length;
-    client.allowMore(Math.max(allowed, client.spent + MIN_REQUESTS * listings.length) - client.maxRequests);
+    client.allowMore(SERVICE_REQUESTS + LISTING_REQUESTS * listings.length - client.maxRequests);
     const each = Math.floor(client.remaining / listings.length);
     for (const [at, listing] of listings.entries()) {
       about = listing.name;

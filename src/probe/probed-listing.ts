@@ -34,8 +34,6 @@ export interface Conventions {
   updated: readonly string[];
   /** The path of one record after that of the listing, the field by which it is found, and its path in the response. */
   item: { suffix: string; id: string; record: string } | null;
-  /** Parameters that list unpublished records too; null while nothing was tried. */
-  view: QueryParams | 'none' | null;
   /** The status for a record that does not exist. */
   gone: number | null;
 }

@@ -81,7 +81,7 @@ export const USUAL_SIZES: ReadonlySet<number> = new Set([10, 20, 25, 30, 50, 100
 
 /** Names of fields that hold the address of the next page, a cursor, or whether there are more records; in snake_case. */
 export const NEXT_URL =
-  /(?:^|[._:"])(?:next|next_?(?:page|url|link|href|page_?url|page_?link)?|next\.href|@?odata[._]?next_?link)"?$/i;
+  /(?:^|[._:"])(?:next|next_?(?:page|url|uri|link|href|page_?ur[li]|page_?link)?|next\.href|@?odata[._]?next_?link)"?$/i;
 export const CURSOR =
   /(?:^|[._"])(?:next|next_?cursor(?:_?mark)?|cursor|cursors?\.(?:next|after)|next_?page|next_?page_?token|next_?token|page_?token|next_?(?:key|offset|id|start)|after|end_?cursor|(?:next_?)?continuation(?:_?token)?|offset|scroll_?id|sync_?token|bookmark|marker|next_?marker|last_?key|skip_?token)$/i;
 /** Headers that hold a cursor. */
@@ -136,7 +136,7 @@ export const TIME_FORMATS = ['as_sent', 'yyyy-MM-dd HH:mm:ss', 'epoch_s', 'epoch
 export const ITEM_PATHS = ['/{id}', '/{id}/', '/{id}.json', '({id})', "('{id}')"];
 /** Names of fields that identify a record, the surest first. */
 export const ID_NAMES = words(
-  'id _id uuid uid guid documentid sys.id objectid key identifier handle slug @id _links.self.href self href url sku code isbn',
+  'id _id uuid uid guid documentid sys.id objectid sid key identifier handle slug @id _links.self.href self href url sku code isbn',
 );
 /** Names of fields that may identify a record if no other does. */
 export const OTHER_ID = /^(?:num|nr|no|pk|ref|name|email|path|title)|(?:number|code|no|nr|name|_id|ref)$/i;
@@ -219,7 +219,7 @@ export const OPENAPI_PATHS = words(`
 export const DESCRIBED_BY = /^(?:service-desc|describedby|https:\/\/api\.w\.org\/|.*#apiDocumentation)$/i;
 /** What a service has besides content. */
 export const NO_CONTENT =
-  /^(?:search|settings?|types|statuses|taxonomies|themes|plugins|templates?|template-parts|sidebars?|widgets?|widget-types|block.*|menus?|menu-.*|navigation|global-styles|font-.*|health.*|status|version|ping|info|login|logout|auth|token|batch|o?embed|me|self|graphql|docs|schema|specs?|openapi.*|swagger.*|api-docs|contexts?|profile|config(?:uration)?|permissions|roles|sessions|revisions|activity|presets|webhooks|flows|operations|panels|dashboards|server|utils|fields|relations|policies|access|translations|shares|versions|extensions|notifications|folders|application-passwords|pattern-directory|autosaves|count|metrics|\$metadata|_.*)$/i;
+  /^(?:admin|search|settings?|types|statuses|taxonomies|themes|plugins|templates?|template-parts|sidebars?|widgets?|widget-types|block.*|menus?|menu-.*|navigation|global-styles|font-.*|health.*|status|version|ping|info|login|logout|auth|token|batch|o?embed|me|self|graphql|docs|schema|specs?|openapi.*|swagger.*|api-docs|contexts?|profile|config(?:uration)?|permissions|roles|sessions|revisions|activity|presets|webhooks|flows|operations|panels|dashboards|server|utils|fields|relations|policies|access|translations|shares|versions|extensions|notifications|folders|application-passwords|pattern-directory|autosaves|count|metrics|\$metadata|_.*)$/i;
 
 /** Services that are recognised by their first response: where they list their collections, and how one is requested. */
 export interface Family {

@@ -26,7 +26,7 @@ interface MaskNode {
 type Hash = (text: string) => string;
 
 /**
- * Returns a function that hides fields of records. The record's bytes are toJsonBytes again without them; `asSent` has the
+ * Returns a function that hides fields of records. The record's bytes are encoded again without them; `asSent` has the
  * original bytes. A record that is no object is hashed whole, because its content is unknown.
  */
 export function fieldMask(

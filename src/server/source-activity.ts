@@ -150,15 +150,12 @@ export class SourceActivity implements RunWatcher {
     this.filesStopped = error === null ? null : { code, message: messageOf(error), hint, since };
   }
 
-  /** Called with fetched files, once their results are stored. */
-  readonly filesSaved = (saved: readonly FetchedFile[]): void => {
-    const { source } = this;
-    for (const { row, outcome } of saved) {
-      const result = FILE_RESULTS[outcome.is];
-      const labels = { source, resource: row.resource };
-      if (result !== null) this.#counters.files.inc({ ...labels, result });
-      if (outcome.is === 'fetched' && outcome.bytes > 0) this.#counters.fileBytes.inc(labels, outcome.bytes);
-    }
+  /** Called with each fetched file, once its result is stored. */
+  readonly fileSaved = ({ row, outcome }: FetchedFile): void => {
+    const result = FILE_RESULTS[outcome.is];
+    const labels = { source: this.source, resource: row.resource };
+    if (result !== null) this.#counters.files.inc({ ...labels, result });
+    if (outcome.is === 'fetched' && outcome.bytes > 0) this.#counters.fileBytes.inc(labels, outcome.bytes);
   };
 
   /** Called when the deliveries of one record have an outcome. */

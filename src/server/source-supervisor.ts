@@ -47,7 +47,7 @@ export interface OpenSource {
   /** Scans a resource, in this process or by the queue. */
   scan: ScheduleParts['run'];
   /** Starts to process deliveries; null if other processes may do that. */
-  startDrain(scan: Scheduler['scanNow']): Drain | null;
+  startDrain(scan: Scheduler['scanWhenAllowed']): Drain | null;
   /** Maintains warehouse and queue; called about every `maintenanceIntervalMs`. */
   maintain: () => Promise<void>;
 }
@@ -191,7 +191,7 @@ export class SourceSupervisor {
       run: (resource, ...rest) => pings.around([resource], () => open.scan(resource, ...rest)),
       failed: (resource, error) => log.error({ resource, error }, `the run did not begin: ${messageOf(error)}`),
     });
-    const drain = open.startDrain(scheduler.scanNow);
+    const drain = open.startDrain(scheduler.scanWhenAllowed);
     this.#scheduler = scheduler;
     scheduler.start();
     const failed = (error: unknown): void => log.warn({ error }, `the maintenance was deferred: ${messageOf(error)}`);
@@ -256,7 +256,7 @@ function createFilesJob(
         !due.includes(resource) && reported.get(resource) !== run;
       const unreported = [...found.runs].filter(isNew).map(([resource]) => resource);
       if (due.length > 0) {
-        const reports = await use((app) => app.files.fetch({ resources: due, signal, saved: activity.filesSaved }));
+        const reports = await use((app) => app.files.fetch({ resources: due, signal, saved: activity.fileSaved }));
         logFiles(log, reports);
         activity.filesStopBy(null);
         await use((app) => app.files.updateNewestRuns(reports));

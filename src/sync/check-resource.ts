@@ -149,23 +149,23 @@ async function windowsFinding(context: RequestContext, windows: ReportWindows): 
   const hasEnd = asksForEnd(profile);
   const reading = dayReading(profile, windows);
   const recordsOf = async (range: ReportRange) => {
-    const found = { records: [] as SourceRecord[], isWhole: false };
+    const found = { records: [] as SourceRecord[], isReadToEnd: false };
     let pages = 0;
     for await (const page of scanPages(listingScan(context, 'incremental', rangeQuery(windows, range, hasEnd)))) {
       found.records.push(...page.records);
-      found.isWhole = page.next === null;
+      found.isReadToEnd = page.next === null;
       if ((pages += 1) === MAX_PAGES) break;
     }
     refuseOutside(found.records, range, windows, reading);
     return found;
   };
-  const { records, isWhole } = await recordsOf(one);
+  const { records, isReadToEnd } = await recordsOf(one);
   const wider = hasEnd ? (await recordsOf(two)).records : [];
   const last = addDays(one.to, -1);
   const days = one.from === last ? one.from : `${one.from} to ${last}`;
   const ofOne = wider.filter(({ value }) => (dayOf(fieldAt(value, windows.field), reading) ?? '') < one.to).length;
   const check = 'windows';
-  if (isWhole && records.length < ofOne) {
+  if (isReadToEnd && records.length < ofOne) {
     const detail = `asked for ${days} the service lists ${records.length} rows, and ${ofOne} of the same days where more is asked for: it does not count the end of a range in`;
     const hint = windows.to_inclusive
       ? 'set windows.to_inclusive: false, or windows.zone'

@@ -14,13 +14,20 @@ import type { ResourceContext } from './resource-context.ts';
 export class ColumnValues {
   /** New and changed records so far. */
   records = 0;
-  /** When their scan began: rows that were written earlier are those from before it. */
-  since: TimestampText | null = null;
   /** Columns with a value, as `table.column`. */
   readonly filled = new Set<string>();
+  /** Other columns for which most rows from before the run have a value; null until enough records have come. */
+  usual: ReadonlySet<string> | null = null;
+  /** When their scan began: rows that were written earlier are those from before it. */
+  #since: TimestampText | null = null;
 
-  addPage({ written, rows }: Pick<PageFacts, 'written' | 'rows'>, since: TimestampText): void {
-    this.since ??= since;
+  /** Call it before the page is committed: a run may overwrite nearly all rows from before it. */
+  async addPage(
+    context: ResourceContext,
+    { written, rows }: Pick<PageFacts, 'written' | 'rows'>,
+    since: TimestampText,
+  ): Promise<void> {
+    this.#since ??= since;
     this.records += written.length;
     for (const each of rows) {
       for (const [at, { name }] of each.table.columns.entries()) {
@@ -28,6 +35,8 @@ export class ColumnValues {
         if (!this.filled.has(column) && hasValue(each, at)) this.filled.add(column);
       }
     }
+    if (this.records < MIN_RECORDS) return;
+    this.usual ??= await findUsualColumns(context, this.filled, this.#since);
   }
 }
 
@@ -60,9 +69,7 @@ export async function findLostColumns(context: ResourceContext, values: ColumnVa
   if (values.records === 0) return [];
   const known = await readValueChanges(warehouse.own, owned.resource);
   const lastChange = ({ table, column }: TableColumn) => known.get(columnKey(table.name, column.name));
-  const columns = (owned.shape?.tables ?? []).flatMap((table) =>
-    table.columns.map((column): TableColumn => ({ table, column, name: `${table.name}.${column.name}` })),
-  );
+  const columns = columnsOf(owned.shape?.tables ?? []);
   const back = columns.filter((each) => values.filled.has(each.name) && (lastChange(each) ?? 'back') !== 'back');
   const excluded = Object.entries(profile.fields).flatMap(([path, { exclude }]) => (exclude ? [`${path}.`] : []));
   const empty = columns.filter((each) => {
@@ -95,23 +102,43 @@ export async function findLostColumns(context: ResourceContext, values: ColumnVa
 /** Those of the columns that most records had a value for before the run. */
 async function withUsualValues(
   { warehouse, owned }: ResourceContext,
-  { records, since }: ColumnValues,
+  { records, usual }: ColumnValues,
   columns: readonly TableColumn[],
 ): Promise<readonly TableColumn[]> {
-  const root = owned.shape?.tables[0];
-  if (columns.length === 0 || root === undefined || since === null || records < MIN_RECORDS) return [];
+  if (columns.length === 0 || usual === null) return [];
   if (records >= (await warehouse.rows.count(owned.resource))) return columns;
-  if (records < MIN_RECORDS_OF_SOME) return [];
+  return records < MIN_RECORDS_OF_SOME ? [] : columns.filter(({ name }) => usual.has(name));
+}
+
+/** Finds the columns for which most of a sample of the rows from before `since` have a value, except for `filled` ones. */
+async function findUsualColumns(
+  { warehouse, owned }: ResourceContext,
+  filled: ReadonlySet<string>,
+  since: TimestampText,
+): Promise<ReadonlySet<string>> {
+  const usual = new Set<string>();
+  const isEmpty = ({ name }: TableColumn): boolean => !filled.has(name);
+  const columns = columnsOf(owned.shape?.tables ?? []).filter(isEmpty);
+  const root = owned.shape?.tables[0];
+  if (columns.length === 0 || root === undefined) return usual;
   const sampled = await warehouse.rows.liveSample(root, owned.resource, SAMPLED_ROWS);
   const keys = await warehouse.rows.keysWrittenBefore(root, sampled, since);
-  const usual: TableColumn[] = [];
+  if (keys.length < MIN_RECORDS) return usual;
   for (const [table, ofTable] of Map.groupBy(columns, (each) => each.table)) {
     const names = ofTable.map(({ column }) => column.name);
-    const { filled } = keys.length === 0 ? { filled: null } : await countFilled(warehouse, table, names, keys);
-    const isUsual = (count: number): boolean => count >= MIN_RECORDS && count * 2 >= keys.length;
-    usual.push(...ofTable.filter(({ column }) => isUsual(filled?.get(column.name) ?? 0)));
+    const counts = (await countFilled(warehouse, table, names, keys)).filled;
+    for (const { column, name } of ofTable) {
+      const count = counts.get(column.name) ?? 0;
+      if (count >= MIN_RECORDS && count * 2 >= keys.length) usual.add(name);
+    }
   }
   return usual;
+}
+
+function columnsOf(tables: readonly TableShape[]): TableColumn[] {
+  return tables.flatMap((table) =>
+    table.columns.map((column) => ({ table, column, name: `${table.name}.${column.name}` })),
+  );
 }
 
 /** The new column that seems to have the values now: it has the same name elsewhere, or holds the whole object or list. */

@@ -55,8 +55,9 @@ export function planScan(input: PlanInput): ScanPlan {
   }
 
   // After a full scan that missed records, an interrupted incremental one may have been to supply them: both are lost.
-  const isWhole = base.walk_mode === 'full' || base.unproved_full_at === null;
-  const mayResume = isWhole && (command === 'sync' || base.walk_mode === 'full' || interrupted?.mode === 'incremental');
+  const maySupplyMissed = base.walk_mode !== 'full' && base.unproved_full_at !== null;
+  const mayResume =
+    !maySupplyMissed && (command === 'sync' || base.walk_mode === 'full' || interrupted?.mode === 'incremental');
   if (base.walk_mode !== null && isSameScan(base.fingerprint, fingerprint) && mayResume) {
     const walk_credential = base.walk_credential === credential ? credential : SEVERAL;
     return { mode: base.walk_mode, checkpoint: { ...base, walk_credential }, resumed: true };

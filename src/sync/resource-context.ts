@@ -113,7 +113,7 @@ export interface Lookup {
   /** Local epoch milliseconds just before its first page was requested. */
   requestedAt: number;
   /** True if it was read to its end, was not empty and all records had an id: no other record is listed. */
-  isWhole: boolean;
+  isFullListing: boolean;
 }
 
 /** What is known about the path of single records; shared by all callers until the process ends. */

@@ -63,27 +63,27 @@ export async function checkItemReading(
   record: SourceRecord,
   lane: Lane,
 ): Promise<string | null> {
-  const doubt = await findDoubt(context, key, record, lane);
-  return context.profile.accept.includes('item') ? null : doubt;
+  const mismatch = await findMismatch(context, key, record, lane);
+  return context.profile.accept.includes('item') ? null : mismatch;
 }
 
 /** Throws `item_unproved` if a record that was fetched individually may differ from what the listing would show. */
-export async function refuseDoubtful(
+export async function refuseUnverifiedItem(
   context: ResourceContext,
   key: string,
   { record, requestedAt }: FoundRecord,
   lane: Lane,
 ): Promise<void> {
   context.proof.at = Math.max(context.proof.at, requestedAt);
-  const doubt = await checkItemReading(context, key, record, lane);
-  if (doubt === null) return;
-  throw new SyncError('item_unproved', doubt, {
+  const mismatch = await checkItemReading(context, key, record, lane);
+  if (mismatch === null) return;
+  throw new SyncError('item_unproved', mismatch, {
     recovery: 'stop',
     hint: 'content-sync check compares records read alone with the listed ones',
   });
 }
 
-async function findDoubt(
+async function findMismatch(
   context: ResourceContext,
   key: string,
   record: SourceRecord,
@@ -185,10 +185,10 @@ export async function findInListing(
 ): Promise<ListingLookup> {
   const since = await lookupSince(context, updated);
   if (since === undefined) return { is: 'unknown' };
-  const { records, tombstones, requestedAt, isWhole } = await sharedLookup(context, { key, since, after }, lane);
+  const { records, tombstones, requestedAt, isFullListing } = await sharedLookup(context, { key, since, after }, lane);
   const record = records.get(key);
   if (record !== undefined) return { is: 'listed', record, requestedAt };
-  return { is: isWhole || tombstones.has(key) ? 'unlisted' : 'unknown' };
+  return { is: isFullListing || tombstones.has(key) ? 'unlisted' : 'unknown' };
 }
 
 /** The filter's value; null for the whole listing, if that is short enough; undefined if neither is possible. */
@@ -249,7 +249,7 @@ async function lookup(context: ResourceContext, key: string, since: string | nul
       }
       if (page.end !== null) {
         const { isComplete } = judgeScan(page.end, profile, null);
-        return { ...found, requestedAt, isWhole: isComplete && isKeyed && found.records.size > 0 };
+        return { ...found, requestedAt, isFullListing: isComplete && isKeyed && found.records.size > 0 };
       }
       if (Math.max(page.total ?? 0, page.number * profile.page.size + 1) > maxRecords(profile)) break;
     }
@@ -258,5 +258,5 @@ async function lookup(context: ResourceContext, key: string, since: string | nul
     // A scan reports pages that cannot be trusted.
     if (!(error instanceof SyncError) || error instanceof DeferredError || error.recovery !== 'stop') throw error;
   }
-  return { ...found, requestedAt, isWhole: false };
+  return { ...found, requestedAt, isFullListing: false };
 }

@@ -17,7 +17,7 @@ import { failedQuestion, scanIfFilterFailed, testFilter, verifyFilter } from './
 import { planScan, type ScanPlan } from './plan.ts';
 import { syncReports } from './reports/sync-reports.ts';
 import type { RunContext } from './run-progress.ts';
-import { findUnseenKeys, MAX_FETCHED_ALONE, scanUntilComplete, type WholeScan } from './scan/scan-until-complete.ts';
+import { findUnseenKeys, MAX_FETCHED_ALONE, scanUntilComplete, type FinishedScan } from './scan/scan-until-complete.ts';
 import { noteVerified, verifyEmptyListing, warnOfUnverified } from './verify-profile.ts';
 
 /**
@@ -80,7 +80,7 @@ async function scanListing(context: RunContext, plan: ScanPlan, isFilterTrusted:
 }
 
 /** After a full scan that may be compared with the copy; `before` is the checkpoint from before the scan. */
-async function afterFullScan(context: RunContext, scan: WholeScan, before: CheckpointRow): Promise<void> {
+async function afterFullScan(context: RunContext, scan: FinishedScan, before: CheckpointRow): Promise<void> {
   const { owned, progress, warehouse } = context;
   // A resumed scan of reports does not count what it saw before.
   const isEmpty = scan.end.records === 0 || progress.figures.records + before.walk_records === 0;
@@ -127,7 +127,7 @@ async function planCatchUp(
 }
 
 /** After a complete scan that allows no delete: warns of live rows that neither it nor the filter listed. */
-async function warnOfUnseenRows(context: RunContext, { end, startedAt }: WholeScan): Promise<void> {
+async function warnOfUnseenRows(context: RunContext, { end, startedAt }: FinishedScan): Promise<void> {
   const table = context.owned.shape?.tables[0];
   const { warnings } = context.progress;
   if (table === undefined || warnings.some(({ code }) => code === 'listing_moved')) return;

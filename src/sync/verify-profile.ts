@@ -11,7 +11,7 @@ import { canonicalHash } from '../rows/records/record-key.ts';
 import { countUntimedRows } from './filter/filter-evidence.ts';
 import type { RunContext } from './run-progress.ts';
 import { partitionsOf } from './scan/resume-scan.ts';
-import type { WholeScan } from './scan/scan-until-complete.ts';
+import type { FinishedScan } from './scan/scan-until-complete.ts';
 
 /**
  * After a full scan that found nothing for an empty copy: requests the listing once more without parameters. Throws
@@ -45,7 +45,7 @@ export async function verifyEmptyListing(context: RunContext, before: Checkpoint
 }
 
 /** Stores which unverified fields of the profile a full scan has verified. */
-export async function noteVerified(context: RunContext, scan: WholeScan): Promise<void> {
+export async function noteVerified(context: RunContext, scan: FinishedScan): Promise<void> {
   const { profile, warehouse, owned } = context;
   const stored = profile.unverified.length === 0 ? null : await readCheckpoint(warehouse.own, owned.resource);
   if (stored === null || !scan.isComplete) return;

@@ -164,7 +164,7 @@ describe('content-sync files', () => {
     });
     expect(await blog.command('files', 'verify')).toMatchObject({
       code: 2,
-      stderr: expect.stringContaining('[files_off]'),
+      stderr: expect.stringContaining('[settings_invalid]'),
     });
     await blog.run('backfill');
     expect(await blog.command('files', 'status')).toMatchObject({ code: 0, stdout: 'blog: no files are stored\n' });

@@ -79,7 +79,7 @@ describe('a page past the end that the service refuses', () => {
         expect(code).toBe(1);
         expect(text).toContain(`The service refuses this page of the listing: GET ${service.origin}`);
         expect(text).toContain(`answered ${status}`);
-        expect(hintsIn(text)).toMatch(/set page\.total .* or page\.pages/);
+        expect(hintsIn(text)).toMatch(/[Ss]et page\.total .* or page\.pages/);
         expect(hintsIn(text)).not.toMatch(/expire|start this resource again/);
       }
     },

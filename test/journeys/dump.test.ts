@@ -38,7 +38,7 @@ it.skipIf(PROGRAMS === undefined)(
     const url = new URL(server.url());
     url.search = '';
     const restore = readFileSync('config/operations.md', 'utf8')
-      .replaceAll('$DATABASE_URL', `'${url}'`)
+      .replaceAll('$DATABASE_URL', `'${url.href}'`)
       .replaceAll('blog.dump', path.join(stage.folder, 'blog.dump'));
     expect(pasted(restore, 'pg_restore')).toEqual({ status: 0, stderr: '' });
     // What stands there is whole, and goes on from the dump.

@@ -155,14 +155,15 @@ describe.for(EITHER)('$name: columns without values in a run', (database) => {
     expect(await service.log()).toEqual(['gone report.title', 'back report.title']);
   });
 
-  it.for<[what: string, change: Change, log: readonly string[]]>([
-    ['null in 25 changed records', (each) => ({ ...each, title: null }), ['gone report.title']],
-    ['no value in a column that few records have', without('closed_at'), []],
-    ['no list in 25 changed records', without('labels'), ['gone report_labels.value']],
-  ])('after an incremental run: %s', async ([, change, log]) => {
+  it.for<[what: string, from: number, change: Change, log: readonly string[]]>([
+    ['null in 25 changed records', 35, (each) => ({ ...each, title: null }), ['gone report.title']],
+    ['no field in all records but three', 3, untitled, ['gone report.title']],
+    ['no value in a column that few records have', 35, without('closed_at'), []],
+    ['no list in 25 changed records', 35, without('labels'), ['gone report_labels.value']],
+  ])('after an incremental run: %s', async ([, from, change, log]) => {
     const service = await changingService(database, 60);
     await service.run('backfill');
-    service.edit(35, change);
+    service.edit(from, change);
     await service.run('sync');
     expect(await service.log()).toEqual(log);
   });

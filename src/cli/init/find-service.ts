@@ -8,7 +8,7 @@ import { ConfigError } from '../../model/errors.ts';
 import { ProbeClient } from '../../probe/probe-client.ts';
 import { type ListingSummary, probeService, type ProbeResult } from '../../probe/probe-service.ts';
 import { toYaml } from '../../probe/profile.ts';
-import { type CliContext, print } from '../command/context.ts';
+import { alignedLines, type CliContext, print } from '../command/context.ts';
 import { progressOn, readOpenapi, refuseInsecure } from '../probe.ts';
 import type { Questions } from './questions.ts';
 
@@ -214,15 +214,8 @@ function listingTable({ resources, profile }: ProbeResult): string {
       ],
     ];
   });
-  const widths = [0, 1, 2, 3].map((at) => Math.max(0, ...rows.map((row) => row[at]?.length ?? 0)));
-  return rows
-    .map(
-      (row) =>
-        `  ${row
-          .map((cell, at) => cell.padEnd(widths[at] ?? 0))
-          .join('  ')
-          .trimEnd()}`,
-    )
+  return alignedLines(rows)
+    .map((line) => `  ${line}`)
     .join('\n');
 }
 

@@ -9,7 +9,6 @@ import { inboxQueries, type InboxTables } from '../inbox.ts';
 import { INBOX_MIGRATIONS, type Migrations, refuseOtherVersion, WAREHOUSE_MIGRATIONS } from '../migrate.ts';
 import type { OwnTables } from '../own-tables.ts';
 import type { WarehouseReader } from '../reading.ts';
-import { backUp } from './backup.ts';
 import { openReadOnly, type ReadOnlyFile } from './connection/read-only-file.ts';
 import { openInbox } from './inbox/open-inbox.ts';
 import { snapshotReader } from './snapshot-reader.ts';
@@ -44,7 +43,7 @@ export function declareDatabase({ file }: WarehouseAddress<'sqlite'>): Database 
           hint: 'who may read the file may read all of it: use the rights of files, or a Postgres warehouse',
         }),
       ),
-    backUp: (to, signal) => backUp(file, to, signal),
+    backUp: async (to, signal) => (await import('./backup.ts')).backUp(file, to, signal),
     storedSizes: () => fileSizes(file),
   };
 }

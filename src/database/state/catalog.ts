@@ -79,7 +79,7 @@ export function rememberShape(
       role === 'key' ? !existing.has(table.name) : changed.has(columnKey(table.name, column_name)),
     ),
   );
-  const rows = added.map((row): ColumnRow => {
+  const rows = Array.from(added, (row): ColumnRow => {
     const comment = comments.get(columnKey(row.table_name, row.column_name)) ?? null;
     return { ...row, resource, first_seen: at, comment };
   });

@@ -277,8 +277,8 @@ function literalEnd(bytes: Uint8Array, start: number): number {
 const MAX_WHOLE_DIGITS = 131_072;
 const MAX_FRACTION_DIGITS = 16_383;
 /** A shorter text without such an exponent holds no number beyond these limits. */
-const MIN_HUGE_LENGTH = MAX_FRACTION_DIGITS;
-const HUGE_EXPONENT = /[eE][+-]?\d{5}/;
+const MIN_HUGE_LENGTH = MAX_FRACTION_DIGITS - 999;
+const LARGE_EXPONENT = /[eE][+-]?\d{4}/;
 
 /**
  * `JSON.stringify`, but a number beyond what jsonb holds becomes the text of its digits: Postgres would refuse the
@@ -286,7 +286,7 @@ const HUGE_EXPONENT = /[eE][+-]?\d{5}/;
  */
 export function jsonText(value: JsonValue): string {
   const text = JSON.stringify(value);
-  const mayHoldHuge = text.length > MIN_HUGE_LENGTH || HUGE_EXPONENT.test(text);
+  const mayHoldHuge = text.length > MIN_HUGE_LENGTH || LARGE_EXPONENT.test(text);
   return mayHoldHuge ? JSON.stringify(value, hugeAsText) : text;
 }
 

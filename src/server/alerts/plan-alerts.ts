@@ -46,9 +46,13 @@ export function findConditions(snapshot: StatusSnapshot): AlertState {
       return { kind, source, alert, resource, since, what, next, command, cause, count };
     });
   });
+  // A run is partial once, also for several reasons: the first one is reported.
+  const partial = found.filter(({ kind }) => kind === 'partial');
+  const reported = new Map(partial.toReversed().map((each) => [alertKey(each), each]));
+  const others = new Set(partial.filter((each) => reported.get(alertKey(each)) !== each));
   const copies = readable.flatMap(completeCopies);
   return {
-    conditions: [...found, ...copies.flatMap(({ changes }) => changes)],
+    conditions: [...found.filter((each) => !others.has(each)), ...copies.flatMap(({ changes }) => changes)],
     knownSources: known,
     copied: copies.map(({ source, resource, lastChangeAt }) => ({ source, resource, lastChangeAt })),
   };

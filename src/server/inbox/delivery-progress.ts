@@ -118,7 +118,9 @@ export function nextState(delivery: DeliveryProgress, limits: RetryLimits, now: 
   // A record older than its event never makes a delivery dead: the last attempt accepts any time.
   const maxAttempts = failure.code === 'behind' ? limits.attempts - 1 : Infinity;
   const attempts = isPassing ? delivery.attempts : Math.min(delivery.attempts + 1, maxAttempts);
-  const isDead = isPassing ? now - receivedAt > limits.keepMs : attempts >= limits.attempts;
+  // A pause may be longer than `keepMs`: the delivery is processed after it.
+  const isTooOld = failure.code !== 'paused' && now - receivedAt > limits.keepMs;
+  const isDead = isPassing ? isTooOld : attempts >= limits.attempts;
   if (isDead) return finalState({ ...delivery, attempts }, 'dead', failure.reason, now);
   const due_at = timestampText(now + retryDelayMs(failure, delivery.attempts + 1, now));
   return { ...rowOf(delivery), state: 'waiting', attempts, due_at, finished_at: null, reason: failure.reason };

@@ -3,7 +3,13 @@
 import PQueue from 'p-queue';
 import type { Clock } from '../../model/clock.ts';
 import { sleepOrAbort } from '../../model/waiting.ts';
-import { type DeliveryFailure, type PendingTarget, retryDelayMs, toFailure } from './delivery-progress.ts';
+import {
+  type DeliveryFailure,
+  isOwnedElsewhere,
+  type PendingTarget,
+  retryDelayMs,
+  toFailure,
+} from './delivery-progress.ts';
 
 /** Work on one record (or, with an empty key, on a resource as a whole), and the targets that wait for it. */
 export interface KeyedWork {
@@ -125,6 +131,8 @@ export class PacedWork<Outcome> {
       done(served, outcome);
     } catch (error) {
       if (!signal.aborted) this.#fail(state, entry, served, error);
+      // Nothing was requested: the work may start as soon as the resource is free or resumed.
+      if (isOwnedElsewhere(toFailure(error))) return;
     }
     entry.cooldownUntil = Math.max(clock.monotonic() + cooldownMs, entry.fullAt - (burst - 1) * everyMs);
   }

@@ -5,7 +5,7 @@ import type { RunStatus } from '../../model/vocabulary.ts';
 import { WakeableSleep } from '../../model/waiting.ts';
 import type { SyncCommand } from '../../sync/plan.ts';
 import type { RunReport } from '../../sync/report.ts';
-import { type Due, computeDue, type ResourceTimes, type StoredSuccess } from './due.ts';
+import { computeDue, type Due, type ResourceTimes, type StoredSuccess } from './due.ts';
 
 export interface ScheduleParts {
   resource: string;
@@ -43,9 +43,11 @@ const DEFERRED_PAUSE_MS = 60_000;
 
 const NOTHING_DUE: Due = { command: null, parkedUntil: null, nextAt: null, overdueAt: null };
 
-/** A request for a scan, by a user or a delivery. It gets the report of the next scan, whatever its result. */
+/** A request for a scan. It gets the report of the next scan, whatever its result. */
 interface ScanRequest extends PromiseWithResolvers<RunReport> {
   command: SyncCommand;
+  /** True for a user: a delivery waits until a pause after a failure, or one that the service requested, is over. */
+  isUrgent: boolean;
 }
 
 /** Finds what is due for one resource, runs it, pauses, and repeats: a single loop, so one run at a time. */
@@ -87,11 +89,11 @@ export class ResourceSchedule {
   }
 
   /**
-   * Scans now, whether or not it is due, and after the scan in progress. Resolves with the report of that one scan, and
-   * rejects with its error, or when the resource is paused or the schedule stopped.
+   * Scans whether or not it is due, and after the scan in progress. Resolves with the report of that one scan, and rejects
+   * with its error, or when the resource is paused or the schedule stopped.
    */
-  scanNow(command: SyncCommand): Promise<RunReport> {
-    const request = { command, ...Promise.withResolvers<RunReport>() };
+  requestScan(command: SyncCommand, isUrgent: boolean): Promise<RunReport> {
+    const request = { command, isUrgent, ...Promise.withResolvers<RunReport>() };
     this.#requests = [...this.#requests, request];
     this.wake();
     return request.promise;
@@ -125,11 +127,11 @@ export class ResourceSchedule {
     const { resource, times, clock, checkpoints, isPaused } = this.#parts;
     try {
       const wasPaused = this.#isPaused;
-      const before = this.#stored?.last_success_at;
+      const before = this.#stored?.last_success_at ?? null;
       this.#stored = await checkpoints(resource);
       this.#isPaused = await isPaused(resource);
       // Another process may have synced it.
-      const isRecovered = this.#failures > 0 && this.#stored?.last_success_at !== before;
+      const isRecovered = this.#failures > 0 && (this.#stored?.last_success_at ?? null) !== before;
       if (isRecovered || (wasPaused && !this.#isPaused)) this.#forgetFailures();
       this.#due = computeDue({ times, stored: this.#stored, now: clock.now(), watchedSince: this.#watchedSince });
     } catch (error) {
@@ -141,14 +143,14 @@ export class ResourceSchedule {
       this.#refuseRequests(new SyncError('interrupted', 'the resource was paused', { recovery: 'stop' }));
       return null;
     }
-    const [first] = this.#requests;
-    // A full scan serves all requests. If the service requested a wait, the run of a request reports that.
-    if (first !== undefined) {
-      const isFull = this.#requests.some(({ command }) => command === 'backfill');
-      return isFull ? 'backfill' : (this.#due.command ?? first.command);
-    }
     const mustWait = this.#due.parkedUntil !== null || clock.monotonic() < this.#notBefore;
-    return mustWait ? null : this.#due.command;
+    // If the service requested a wait, the run of a user's request reports that.
+    if (mustWait && !this.#requests.some(({ isUrgent }) => isUrgent)) return null;
+    const [first] = this.#requests;
+    if (first === undefined) return this.#due.command;
+    // A full scan serves all requests.
+    const isFull = this.#requests.some(({ command }) => command === 'backfill');
+    return isFull ? 'backfill' : (this.#due.command ?? first.command);
   }
 
   async #attempt(command: SyncCommand, signal: AbortSignal): Promise<void> {
@@ -196,9 +198,11 @@ export class ResourceSchedule {
 
   #pauseMs(): number {
     const { clock } = this.#parts;
-    const { nextAt } = this.#due;
+    const { nextAt, parkedUntil } = this.#due;
     if (this.#isPaused) return PAUSED_CHECK_MS;
-    return Math.max((nextAt ?? Infinity) - clock.now(), this.#notBefore - clock.monotonic(), 1);
+    // A request of a delivery waits only for the end of a pause.
+    const at = this.#requests.length > 0 ? (parkedUntil ?? clock.now()) : (nextAt ?? Infinity);
+    return Math.max(at - clock.now(), this.#notBefore - clock.monotonic(), 1);
   }
 }
 

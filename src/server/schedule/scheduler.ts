@@ -53,11 +53,15 @@ export class Scheduler {
   }
 
   /**
-   * As `ResourceSchedule.scanNow`. Rejects with `SyncError('interrupted')` when the scheduler stops, and with
-   * `SyncError('unknown_resource')`.
+   * As `ResourceSchedule.requestScan`, for a user. Rejects with `SyncError('interrupted')` when the scheduler stops, and
+   * with `SyncError('unknown_resource')`.
    */
   readonly scanNow = async (resource: string, command: SyncCommand): Promise<RunReport> =>
-    this.#scheduleOf(resource).scanNow(command);
+    this.#scheduleOf(resource).requestScan(command, true);
+
+  /** As `scanNow`, for a delivery: after a failure, or if the service requested a wait, it waits as long as the schedule. */
+  readonly scanWhenAllowed = async (resource: string, command: SyncCommand): Promise<RunReport> =>
+    this.#scheduleOf(resource).requestScan(command, false);
 
   /** Forgets failures of these resources, and the wait after them. */
   retry(resources: readonly string[]): void {

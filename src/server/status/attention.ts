@@ -3,11 +3,11 @@
 import type { AlertKind } from '../../config/alerts-schema.ts';
 import { sharedDatabase } from '../../database/databases.ts';
 import {
-  formatCount,
-  formatNumber,
-  formatDuration,
   formatAge,
   formatBytes,
+  formatCount,
+  formatDuration,
+  formatNumber,
   formatTimeUntil,
 } from '../../observe/format-values.ts';
 import { CLOCK_SKEW_MS } from '../../sync/prepare-resource.ts';
@@ -256,8 +256,8 @@ const RESOURCE_CHECKS: readonly Check<ResourceStatus>[] = [
     const reported = (last?.warnings ?? []).filter(
       ({ code }) => !NOT_REPORTED.has(code) && !(code === 'files_waiting' && stopped !== undefined),
     );
-    // The first one is why the run was partial.
-    const reason = last?.warnings.find((warning) => warning.accepted !== true && !isOfFiles(warning));
+    // The first one is why the run was partial; `heldDeletes` and `rejects` report their own reasons.
+    const reason = reported.find((warning) => warning.accepted !== true && !isOfFiles(warning));
     return reported.map((warning): Finding => {
       const { message, hint, accepted, code } = warning;
       const alerts = last?.status === 'partial' && warning === reason ? (['partial'] as const) : [];

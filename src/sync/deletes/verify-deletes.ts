@@ -26,7 +26,7 @@ import { isOtherAnswer, type ItemReading, readItem } from '../../pagination/read
 import type { Warning } from '../report.ts';
 import { isOfRequest, type ResourceContext, type SourceContext, withResource } from '../resource-context.ts';
 import { countRecords, type RunContext } from '../run-progress.ts';
-import { loadRecord, refuseDoubtful } from '../single-record.ts';
+import { loadRecord, refuseUnverifiedItem } from '../single-record.ts';
 import { countLive, listingDelayMs, tooManyDeletes } from './detect-deletes.ts';
 import { type DeletedRecord, type DeleteEvidence, readLiveRows, softDelete, watchKeys } from './soft-delete.ts';
 
@@ -242,7 +242,7 @@ async function fetchEach(
 async function fetchVerified(context: ResourceContext, key: string): Promise<ItemReading> {
   const reading = await readItem(context, key, 'bulk');
   const record = reading.isThere ? reading.record : reading.leftOut;
-  if (record !== undefined) await refuseDoubtful(context, key, { ...reading, record }, 'bulk');
+  if (record !== undefined) await refuseUnverifiedItem(context, key, { ...reading, record }, 'bulk');
   return reading;
 }
 

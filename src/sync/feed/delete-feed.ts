@@ -136,9 +136,9 @@ async function noteDeletes(context: RunContext, page: Page, named: readonly Name
     if (deletedAt !== null) return [];
     const afterMs = at === null ? null : at.epochMs - (aheadMs ?? 0) - timestampMs(syncedAt);
     // A record that cannot be fetched individually is deleted only by a later entry of the feed.
-    const isDoubtful = profile.item === null && (afterMs === null || afterMs < 0);
+    const mayPrecedeRow = profile.item === null && (afterMs === null || afterMs < 0);
     const isCreatedAgain = afterMs !== null && aheadMs !== null && afterMs < -SURELY_LATER_MS;
-    return isDoubtful || isCreatedAgain ? [] : [{ key, at: at === null ? null : timestampText(at.epochMs) }];
+    return mayPrecedeRow || isCreatedAgain ? [] : [{ key, at: at === null ? null : timestampText(at.epochMs) }];
   });
   const candidate = { resource: owned.resource, reason: 'told', evidence_at: timestampText(page.requestedAt) } as const;
   if (gone.length > 0) await owned.commit(noteReportedDeletes(warehouse.own, candidate, gone));

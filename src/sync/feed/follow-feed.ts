@@ -24,8 +24,8 @@ import { fedStatements } from '../deletes/detect-deletes.ts';
 import { fullPlan } from '../filter/filter-evidence.ts';
 import type { ScanPlan } from '../plan.ts';
 import { countPage, countRecords, type RunContext, withPage } from '../run-progress.ts';
-import { scanUntilComplete, type WholeScan } from '../scan/scan-until-complete.ts';
-import { loadRecord, refuseDoubtful } from '../single-record.ts';
+import { scanUntilComplete, type FinishedScan } from '../scan/scan-until-complete.ts';
+import { loadRecord, refuseUnverifiedItem } from '../single-record.ts';
 import {
   changesIn,
   cursorAt,
@@ -37,7 +37,7 @@ import {
 } from './feed-response.ts';
 
 /** Called after a full scan that may be compared with the copy to find deletes. */
-type OnScanned = (scan: WholeScan) => Promise<void>;
+type OnScanned = (scan: FinishedScan) => Promise<void>;
 
 /**
  * Brings the copy up to date by the service's feed of changes: a full scan if one is planned, and what the feed says
@@ -178,8 +178,8 @@ async function loadChanges(
   const toFetch = [...changes.toFetch, ...partial];
   await pMap(toFetch, (key) => fetchAndLoad(context, key), { concurrency: MAX_PARALLEL_FETCHES });
   const gone = await liveAmong(context, changes.gone);
-  const outcome = await loader.load({ records: full, requestedAt }, (facts, counted) => {
-    progress.columns.addPage(facts, timestampText(requestedAt));
+  const outcome = await loader.load({ records: full, requestedAt }, async (facts, counted) => {
+    await progress.columns.addPage(context, facts, timestampText(requestedAt));
     return [
       ...fedStatements(context, { ...facts, tombstoned: [...facts.tombstoned, ...gone] }, requestedAt),
       saveFeed(warehouse.own, state),
@@ -230,7 +230,7 @@ async function fetchAndLoad(context: RunContext, key: string): Promise<void> {
   const { warehouse, owned, progress } = context;
   const reading = await readItem(context, key, 'incremental');
   if (reading.isThere) {
-    await refuseDoubtful(context, key, reading, 'incremental');
+    await refuseUnverifiedItem(context, key, reading, 'incremental');
     countRecords(progress, await loadRecord(context, key, reading, { acceptsOlder: true }));
     return;
   }

@@ -140,14 +140,14 @@ async function* rowsWrittenSince(
 
 /** Updates the files of those of the rows that have changed. */
 async function updateFiles(
-  { warehouse, settings, profile: whole, listing, clock, lease, scrub }: FileSearch,
+  { warehouse, settings, profile: { resources }, listing, clock, lease, scrub }: FileSearch,
   resource: string,
   table: TableShape,
   haveSettingsChanged: boolean,
   rows: readonly SearchedRow[],
 ): Promise<void> {
   const { own } = warehouse;
-  const profile = whole.resources[resource];
+  const profile = resources[resource];
   if (profile === undefined) return;
   const files = settings.kept[resource] ?? [];
   const known = await lastFiles(own, resource, idsOf(rows));

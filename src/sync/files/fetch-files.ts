@@ -20,7 +20,7 @@ export interface FilesRequest {
   resources: readonly string[];
   signal: AbortSignal;
   /** Called after the outcome of a file was committed. */
-  saved?: ((saved: readonly FetchedFile[]) => void) | undefined;
+  saved?: ((file: FetchedFile) => void) | undefined;
 }
 
 export interface FilesReport {
@@ -138,7 +138,7 @@ class FetchPass {
     const changes = saveOutcome(warehouse.own, row, outcome, clock.now());
     const objects = object === null ? [] : saveObject(warehouse.own, object);
     await warehouse.apply([...changes, ...objects], this.#lease.proof());
-    this.#request.saved?.([file]);
+    this.#request.saved?.(file);
     const counts = this.counts.get(row.resource) ?? { fetched: 0, bytes: 0, unchanged: 0 };
     this.counts.set(row.resource, counts);
     if (outcome.is === 'fetched') counts.bytes += outcome.bytes;
@@ -151,12 +151,12 @@ const FILES_PER_STEP = 500;
 
 /** Adds what each record says of its file. Files that their record no longer names are left out: the next search hides them. */
 async function withAddresses(
-  { warehouse: { own }, profile: whole, listing, settings }: FilesContext,
+  { warehouse: { own }, profile: { resources }, listing, settings }: FilesContext,
   resource: string,
   rows: readonly FileRow[],
 ): Promise<DueFile[]> {
   const files = settings.kept[resource] ?? [];
-  const profile = whole.resources[resource];
+  const profile = resources[resource];
   if (profile === undefined) return [];
   const bodies = await currentBodies(own, resource, [...new Set(rows.map(({ record_id }) => record_id))]);
   const addresses = new Map<string, FileAddress>();

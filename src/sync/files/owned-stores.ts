@@ -1,8 +1,8 @@
-// Opens object stores that belong to this database, and compares a store with the rows that name its objects.
+// Opens object stores that belong to this database, and finds the objects in them that no file has.
 import { randomUUID } from 'node:crypto';
 import type { FilesSettings } from '../../config/file-stores.ts';
 import type { StoreAddress } from '../../config/profile/file-fields.ts';
-import { type Reference, referencesAfter } from '../../database/state/file-contents.ts';
+import { knownContents } from '../../database/state/file-contents.ts';
 import type { Warehouse } from '../../database/warehouse.ts';
 import type { Clock } from '../../model/clock.ts';
 import { ConfigError, SyncError } from '../../model/errors.ts';
@@ -61,43 +61,21 @@ async function readOwner(warehouse: Warehouse): Promise<string> {
   return (await found.executeTakeFirstOrThrow()).owner;
 }
 
-const REFERENCES_PER_STEP = 500;
+const OBJECTS_PER_STEP = 200;
 
-/** A content that is in a store, that files name, or both. */
-export interface ComparedContent {
-  sha256: string;
-  object: StoredObject | null;
-  reference: Reference | null;
-}
-
-/** Merges the objects of a store with the files that name them: both are listed in the order of their hashes. */
-export async function* compareStore({ own }: Warehouse, store: ObjectStore): AsyncGenerator<ComparedContent> {
-  const references = allReferences(own, store.name);
-  const objects = store.list()[Symbol.asyncIterator]();
-  let [reference, object] = [await next(references), await next(objects)];
-  try {
-    while (reference !== null || object !== null) {
-      const [sha256 = ''] = [reference, object].flatMap((each) => each?.sha256 ?? []).toSorted();
-      const isNamed = reference?.sha256 === sha256;
-      const isThere = object?.sha256 === sha256;
-      yield { sha256, reference: isNamed ? reference : null, object: isThere ? object : null };
-      if (isNamed) reference = await next(references);
-      if (isThere) object = await next(objects);
-    }
-  } finally {
-    await objects.return?.();
+/** The objects of a store that no file has or had, in steps. */
+export async function* unnamedObjects({ own }: Warehouse, store: ObjectStore): AsyncGenerator<StoredObject[]> {
+  let step: StoredObject[] = [];
+  const takeUnnamed = async (): Promise<StoredObject[]> => {
+    const objects = step;
+    step = [];
+    const hashes = objects.map(({ sha256 }) => sha256);
+    const named = await knownContents(own, '_sync_files', store.name, hashes);
+    return objects.filter(({ sha256 }) => !named.has(sha256));
+  };
+  for await (const object of store.list()) {
+    step.push(object);
+    if (step.length === OBJECTS_PER_STEP) yield await takeUnnamed();
   }
-}
-
-async function next<T>(all: AsyncIterator<T>): Promise<T | null> {
-  const { done, value } = await all.next();
-  return done === true ? null : value;
-}
-
-async function* allReferences(own: Warehouse['own'], store: string): AsyncGenerator<Reference> {
-  for (let after: string | null = ''; after !== null;) {
-    const references: Reference[] = await referencesAfter(own, store, after, REFERENCES_PER_STEP);
-    yield* references;
-    after = references.at(-1)?.sha256 ?? null;
-  }
+  yield await takeUnnamed();
 }

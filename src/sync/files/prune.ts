@@ -14,7 +14,7 @@ import { FILES_LEASE, resourcesWithFiles } from '../../database/state/files.ts';
 import { acquireLease, type Lease } from '../../database/state/leases.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import type { ObjectStore, StoredObject } from '../../object-store/object-store.ts';
-import { compareStore, ownedStores, type SourceFiles } from './owned-stores.ts';
+import { ownedStores, type SourceFiles, unnamedObjects } from './owned-stores.ts';
 
 /** What pruning has removed; sizes in bytes. */
 export interface FilesPruned {
@@ -27,8 +27,6 @@ export interface FilesPruned {
   /** Stores that the settings no longer name: nothing is removed there. */
   unnamed_stores: readonly string[];
 }
-
-const OBJECTS_PER_COMMIT = 200;
 
 interface Pruning extends SourceFiles {
   lease: Lease;
@@ -67,15 +65,10 @@ export async function pruneFiles(files: SourceFiles, profile: Profile): Promise<
 
 async function pruneStore(pruning: Pruning, store: ObjectStore): Promise<void> {
   const { warehouse, settings, before, lease, pruned, signal } = pruning;
-  let unnamed: StoredObject[] = [];
-  for await (const { reference, object } of compareStore(warehouse, store)) {
+  for await (const unnamed of unnamedObjects(warehouse, store)) {
     signal.throwIfAborted();
-    if (reference === null && object !== null) unnamed.push(object);
-    if (unnamed.length < OBJECTS_PER_COMMIT) continue;
     await pruneObjects(pruning, store, unnamed);
-    unnamed = [];
   }
-  await pruneObjects(pruning, store, unnamed);
   await warehouse.apply(forgetOldUnreferenced(warehouse.own, store.name, timestampText(before)), lease.proof());
   pruned.unfinished += await store.removeUnfinished(settings.grace);
 }
@@ -92,11 +85,7 @@ async function pruneObjects(
   const { own } = warehouse;
   const hashes = unnamed.map(({ sha256 }) => sha256);
   const remembered = await knownContents(own, '_sync_file_objects', store.name, hashes);
-  // Read again, because a store may list its objects in another order than that of their hashes.
-  const named = await knownContents(own, '_sync_files', store.name, hashes);
-  const leaving = unnamed.filter(
-    ({ sha256, storedAt }) => !named.has(sha256) && (remembered.has(sha256) || storedAt < before),
-  );
+  const leaving = unnamed.filter(({ sha256, storedAt }) => remembered.has(sha256) || storedAt < before);
   if (leaving.length === 0) return;
   // Checks the lease just before the removal, so that no other process can name them meanwhile.
   const removed = leaving.map(({ sha256 }) => sha256);

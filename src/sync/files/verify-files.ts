@@ -18,7 +18,7 @@ import { errorCode, SyncError } from '../../model/errors.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import { storeError } from '../../object-store/file-system.ts';
 import type { ObjectStore } from '../../object-store/object-store.ts';
-import { type ComparedContent, compareStore, ownedStores, type SourceFiles } from './owned-stores.ts';
+import { ownedStores, type SourceFiles, unnamedObjects } from './owned-stores.ts';
 
 /** What may be wrong with a content that files name. Stable: scripts may match on them. */
 export const FILE_FAULTS = {
@@ -109,26 +109,35 @@ async function verifyStore(verification: FilesVerification, store: ObjectStore):
     intact = [];
   };
   const judged = pMapIterable(
-    compareStore(warehouse, store),
-    async (one) => ({ ...one, fault: await findFault(verification, store, one) }),
+    allReferences(warehouse.own, store.name),
+    async (reference) => ({ reference, fault: await findFault(verification, store, reference) }),
     { concurrency: MAX_PARALLEL_READS },
   );
-  for await (const { fault, sha256, reference, object } of judged) {
+  for await (const { fault, reference } of judged) {
     signal.throwIfAborted();
-    if (reference !== null) {
-      found.objects += 1;
-      found.files += reference.files;
-      found.bytes += reference.bytes;
-      if (fault === null) intact.push(sha256);
-      else await addFault(verification, fault, store, reference);
-    } else if (object !== null && object.storedAt < began) {
-      // An object that was stored meanwhile may not have been named yet when the files were read.
-      found.orphans.objects += 1;
-      found.orphans.bytes += object.bytes;
-    }
+    found.objects += 1;
+    found.files += reference.files;
+    found.bytes += reference.bytes;
+    if (fault === null) intact.push(reference.sha256);
+    else await addFault(verification, fault, store, reference);
     if (intact.length >= CONTENTS_PER_COMMIT) await save();
   }
   await save();
+  for await (const unnamed of unnamedObjects(warehouse, store)) {
+    signal.throwIfAborted();
+    // The row of an object that was stored meanwhile may not be written yet.
+    const orphans = unnamed.filter(({ storedAt }) => storedAt < began);
+    found.orphans.objects += orphans.length;
+    for (const { bytes } of orphans) found.orphans.bytes += bytes;
+  }
+}
+
+async function* allReferences(own: SourceFiles['warehouse']['own'], store: string): AsyncGenerator<Reference> {
+  for (let after: string | null = ''; after !== null;) {
+    const references: Reference[] = await referencesAfter(own, store, after, CONTENTS_PER_COMMIT);
+    yield* references;
+    after = references.at(-1)?.sha256 ?? null;
+  }
 }
 
 /** Reports the contents of a store that the settings no longer name. */
@@ -169,29 +178,31 @@ function countFault(found: FilesVerified, fault: FaultyFile): void {
   if (faults.first.length < MAX_LISTED_FAULTS) faults.first.push(fault);
 }
 
-/** Returns what is wrong with one content; null if nothing is, or if no file names it. */
+/** Returns what is wrong with one content; null if nothing is, or if no file has it any more. */
 async function findFault(
   { warehouse, signal }: FilesVerification,
   store: ObjectStore,
-  { sha256, object, reference }: ComparedContent,
+  { sha256, bytes }: Reference,
 ): Promise<FileFault | null> {
-  if (reference === null) return null;
   signal.throwIfAborted();
-  // It may have been stored or pruned since the comparison.
-  const stored = object ?? (await store.head(sha256));
-  if (stored === null) {
-    const named = await knownContents(warehouse.own, '_sync_files', store.name, [sha256]);
-    return named.size > 0 ? 'missing' : null;
-  }
-  if (stored.bytes !== reference.bytes) return 'size';
   const hash = createHash('sha256');
+  let found = 0;
   try {
-    for await (const chunk of await store.read(sha256)) hash.update(chunk);
+    const content: AsyncIterable<Buffer> = await store.read(sha256);
+    for await (const chunk of content) {
+      hash.update(chunk);
+      found += chunk.length;
+    }
   } catch (error) {
-    if (error instanceof SyncError && error.code === 'file_missing') return 'missing';
+    if (error instanceof SyncError && error.code === 'file_missing') {
+      // It may have been pruned since its row was read.
+      const named = await knownContents(warehouse.own, '_sync_files', store.name, [sha256]);
+      return named.size > 0 ? 'missing' : null;
+    }
     // A part of the disk that cannot be read.
     if (errorCode(error) === 'EIO') return 'content';
     throw storeError(store.shown, error);
   }
+  if (found !== bytes) return 'size';
   return hash.digest('hex') === sha256 ? null : 'content';
 }

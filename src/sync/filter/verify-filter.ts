@@ -24,7 +24,7 @@ import type { ScanPlan } from '../plan.ts';
 import type { Warning } from '../report.ts';
 import { isOfRequest } from '../resource-context.ts';
 import type { RunContext } from '../run-progress.ts';
-import { scanUntilComplete, type WholeScan } from '../scan/scan-until-complete.ts';
+import { scanUntilComplete, type FinishedScan } from '../scan/scan-until-complete.ts';
 import {
   consequence,
   cursorFor,
@@ -78,7 +78,7 @@ async function save({ warehouse, owned }: RunContext, checkpoint: CheckpointRow)
  * Before an incremental scan: repeats the question that the filter has failed. If it fails again everything is scanned,
  * and that full scan is returned; null if the filter is trusted.
  */
-export async function scanIfFilterFailed(context: RunContext, plan: ScanPlan): Promise<WholeScan | null> {
+export async function scanIfFilterFailed(context: RunContext, plan: ScanPlan): Promise<FinishedScan | null> {
   const { profile } = context;
   const { incremental } = profile;
   if (plan.mode === 'full' || incremental === null || isAccepted(profile)) return null;
@@ -128,9 +128,9 @@ function unlistedWarning(
 export async function verifyFilter(
   context: RunContext,
   plan: ScanPlan,
-  scan: WholeScan,
+  scan: FinishedScan,
   isCatchUp = false,
-): Promise<WholeScan | null> {
+): Promise<FinishedScan | null> {
   const { profile, progress, owned } = context;
   const { incremental } = profile;
   const { oldest, disorder } = scan.evidence;
@@ -167,7 +167,7 @@ async function scanFully(
   plan: ScanPlan,
   warning: Warning,
   question: FilterQuestion | null,
-): Promise<WholeScan> {
+): Promise<FinishedScan> {
   const { profile, progress, watcher, owned, credential, clock } = context;
   const { resource } = owned;
   const [key, ...others] = question?.keys ?? [];
@@ -187,7 +187,7 @@ async function scanFully(
 async function unansweredQuestion(
   context: RunContext,
   plan: ScanPlan,
-  scan: WholeScan,
+  scan: FinishedScan,
 ): Promise<FilterQuestion | null> {
   const { evidence, checkpoint } = scan;
   const { cursorKey } = evidence;
@@ -222,7 +222,7 @@ const MAX_FETCHED = 3;
 async function replaceCursorRecord(
   context: RunContext,
   failed: FilterQuestion,
-  { checkpoint, evidence }: WholeScan,
+  { checkpoint, evidence }: FinishedScan,
 ): Promise<FilterQuestion | null> {
   const { profile } = context;
   const { cursor, cursor_key } = checkpoint;
@@ -254,7 +254,7 @@ const MAX_PAGES = 3;
  * the cursor would not do: a filter by the time of creation lists it if it is new, and never one that was edited. A
  * question that the filter fails is stored. One request, for a filter that works. Adds its warning to the run's.
  */
-export async function testFilter(context: RunContext, scan: WholeScan): Promise<void> {
+export async function testFilter(context: RunContext, scan: FinishedScan): Promise<void> {
   const { profile, progress, warehouse, owned } = context;
   const { incremental } = profile;
   const { cursor, checked_at: checkedAt } = scan.checkpoint;

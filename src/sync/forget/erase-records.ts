@@ -111,10 +111,10 @@ function withoutIds(
   };
 }
 
-/** The question that a filter has failed, with keys of no record instead of erased ones: the filter stays in doubt. */
-function withoutKeys(doubt: string | null, ids: readonly string[]): string | null {
+/** The question that a filter has failed, with keys of no record instead of erased ones: the filter stays distrusted. */
+function withoutKeys(question: string | null, ids: readonly string[]): string | null {
   const known = new Set<unknown>(ids);
-  return doubt && JSON.stringify(JSON.parse(doubt), (_, value: unknown) => (known.has(value) ? ERASED : value));
+  return question && JSON.stringify(JSON.parse(question), (_, value: unknown) => (known.has(value) ? ERASED : value));
 }
 
 /** Internal tables whose texts may quote a record, such as errors and warnings of runs. */

@@ -49,7 +49,7 @@ export interface StoredReports {
   /** The stored state of each window, by its first day; updated with each range. */
   rows: Map<Day, WindowRow>;
   /** True if all rows are in windows that are stored as fetched. */
-  isKnown: boolean;
+  areAllRowsInWindows: boolean;
   candidateKeys: ReadonlySet<string>;
 }
 
@@ -57,7 +57,7 @@ export interface RangeResponse {
   range: ReportRange;
   page: JoinedPage;
   /** False if rows may be missing from it: then nothing is deleted. */
-  isWhole: boolean;
+  isComplete: boolean;
   /** True if it holds as many rows as the service lists for one query. */
   isCapped: boolean;
   /** Null if the totals are as counted. */
@@ -74,12 +74,12 @@ const MAX_FREE_LOSSES = 10;
 export async function findExcessiveLosses(
   context: ResourceContext,
   stored: StoredReports,
-  { range, page, isWhole }: RangeResponse,
+  { range, page, isComplete }: RangeResponse,
 ): Promise<HeldWindows> {
   const { profile, deletes } = context;
   const { keyed, rejects } = keyRecords(page.records, profile);
   // A rejected record may be that of a row.
-  if (!isWhole || rejects.length > 0) return new Map();
+  if (!isComplete || rejects.length > 0) return new Map();
   const before = await readRowsBefore(context, stored, range);
   const listed = keyed.filter(({ value }) => tombstoneOf(value, profile) === null);
   const response = { keys: new Set(listed.map(({ key }) => key)), written: listed };
@@ -119,7 +119,7 @@ export async function replaceRange(
 ): Promise<CheckpointRow> {
   const { warehouse, clock, owned, progress, run, watcher } = context;
   const { own } = warehouse;
-  const { range, page, isWhole } = response;
+  const { range, page, isComplete } = response;
   const isHeld = (day: Day | null): boolean =>
     day !== null && held.has(windowAt(day, stored.windows.granularity).start);
   const records = page.records.filter(({ value }) => held.size === 0 || !isHeld(dayIn(stored, value)));
@@ -131,10 +131,10 @@ export async function replaceRange(
     const keys = new Set(facts.keys);
     for (const { key } of facts.tombstoned) keys.delete(key);
     // A record without a usable key may be that of a row.
-    const mayDelete = isWhole && facts.unkeyed === 0;
+    const mayDelete = isComplete && facts.unkeyed === 0;
     const isGone = (row: RowOfDay): boolean => mayDelete && isLoss(context, page, row);
     const contents = compareWindows(stored, open, before, { keys, written: facts.written }, isGone);
-    progress.columns.addPage(facts, timestampText(page.requestedAt));
+    await progress.columns.addPage(context, facts, timestampText(page.requestedAt));
     const gone = contents.flatMap((one) => one.gone);
     const rows = [
       ...contents.map((one) => fetchedRow(owned.resource, stored, response, one)),
@@ -188,7 +188,7 @@ function readRowsBefore(
   range: ReportRange,
 ): Promise<Map<string, RowOfDay>> {
   // A first scan need not look: before its end there is no index on the day.
-  const isNew = stored.isKnown && range.windows.every(({ start }) => !stored.rows.has(start));
+  const isNew = stored.areAllRowsInWindows && range.windows.every(({ start }) => !stored.rows.has(start));
   return isNew ? Promise.resolve(new Map()) : readRowsOfRange(context, stored, range, 'live');
 }
 
@@ -275,7 +275,7 @@ const NOT_HELD = { dropped_at: null, held_at: null, held: null, released_at: nul
 function fetchedRow(
   resource: string,
   { windows, rows }: StoredReports,
-  { page: { requestedAt }, isCapped, isWhole, totals }: RangeResponse,
+  { page: { requestedAt }, isCapped, isComplete, totals }: RangeResponse,
   { window, rows: count, hasChanged }: ComparedWindow,
 ): WindowRow {
   const at = timestampText(requestedAt);
@@ -284,7 +284,7 @@ function fetchedRow(
     window_start: window.start,
     window_end: window.end,
     fetched_at: at,
-    is_final: (isWhole || isCapped) && isFinalAt(requestedAt, window, windows) ? 1 : 0,
+    is_final: (isComplete || isCapped) && isFinalAt(requestedAt, window, windows) ? 1 : 0,
     rows: count,
     totals: totals === null ? null : JSON.stringify(totals),
     capped: isCapped ? 1 : 0,

@@ -138,21 +138,13 @@ interface WindowPlan {
   hasEnd: boolean;
 }
 
-/** The windows to request, and up to which day. */
-interface DueWindows {
-  /** The newest first. */
-  windows: ReportWindow[];
-  today: Day;
-  /** The day after the last one that is requested. Early rows may be dated tomorrow. */
-  until: Day;
-}
-
 /**
  * A full scan requests each window that was not fetched since it began; an incremental one those that may have changed
  * since, were never fetched, or wait for an operator. A window that may still change is always requested, also by a
- * resumed scan, so that the result is current. Pure.
+ * resumed scan, so that the result is current. The windows are returned newest first; `until` is the day after the last
+ * one that is requested, because early rows may be dated tomorrow. Pure.
  */
-export function dueWindows(plan: WindowPlan): DueWindows {
+export function dueWindows(plan: WindowPlan): { windows: ReportWindow[]; today: Day; until: Day } {
   const { windows: profile, rows, now } = plan;
   const today = localDay(now, timeZone(profile.zone));
   const until = addDays(today, listsTomorrow(plan) ? 2 : 1);

@@ -115,7 +115,7 @@ async function beginScan(
   const rows = new Map(stored.map((row) => [row.window_start, row]));
   const candidates = await readDeleteCandidates(warehouse.own, owned.resource, ['open', 'held', 'released']);
   const candidateKeys = new Set(candidates.map(({ record_id }) => record_id));
-  const isKnown = mode === 'full' && (await areAllKnown(context, rows.values()));
+  const areAllRowsInWindows = mode === 'full' && (await areRowsInWindows(context, rows.values()));
   const hasEnd = asksForEnd(profile);
   const now = clock.now();
   const begun = checkpoint.walk_started_at;
@@ -128,7 +128,7 @@ async function beginScan(
     loader,
     rows,
     candidateKeys,
-    isKnown,
+    areAllRowsInWindows,
     options: { windows, hasEnd, lane, fullPageSize: checkpoint.kept_size, maxWindows: Infinity, until },
     today,
     checkpoint,
@@ -141,7 +141,10 @@ async function beginScan(
 }
 
 /** True if every live row came with a stored window, so that there are none in others. */
-async function areAllKnown({ warehouse, owned, profile }: RunContext, rows: Iterable<WindowRow>): Promise<boolean> {
+async function areRowsInWindows(
+  { warehouse, owned, profile }: RunContext,
+  rows: Iterable<WindowRow>,
+): Promise<boolean> {
   // A record that is fetched individually has a row before its window is fetched.
   if (profile.item !== null) return false;
   const present = [...rows].filter(({ dropped_at }) => dropped_at === null);
@@ -266,7 +269,7 @@ async function applyAnswer(
   const response = {
     range,
     page,
-    isWhole: verdict.isComplete && verdict.allowsDeletes && !isFull,
+    isComplete: verdict.isComplete && verdict.allowsDeletes && !isFull,
     isCapped: isFull,
     totals: differs.length === 0 ? null : { from: range.from, to: range.to, differs },
   };

@@ -1,6 +1,6 @@
 // Loads the pages of a listing into tables, one transaction per page with the checkpoint after it; then judges the end.
 //
-// The end of a scan gives reasons (`doubts`) why it may be incomplete, such as a total that was not reached. `judgeScan`
+// The end of a scan gives reasons (`incompleteReasons`) why it may be incomplete, such as a total that was not reached. `judgeScan`
 // concludes from them whether the copy is complete and whether rows that were not listed may be deleted.
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { DescendingOrder, isNewestFirst } from '../../checks/filter.ts';
@@ -89,18 +89,18 @@ export async function loadPages(context: RunContext, attempt: ScanAttempt): Prom
     const verdict = ended?.verdict ?? null;
     let next = checkpoint;
     const outcome = await loader.load(page, async (facts, counted) => {
-      progress.columns.addPage(facts, scanStartedAt);
+      await progress.columns.addPage(context, facts, scanStartedAt);
       addPage(attempt.evidence, facts);
       attempt.onPage?.(facts);
       next = checkpointAfterPage(context, checkpoint, page, facts, verdict?.isComplete ?? false);
       if (verdict !== null) ifComplete = checkpointAfterPage(context, checkpoint, page, facts, true);
-      const isWholeCopy = verdict?.isComplete === true && checkpoint.walk_mode === 'full';
+      const isFullCopy = verdict?.isComplete === true && checkpoint.walk_mode === 'full';
       return [
         ...candidateStatements(context, candidates, facts, page.requestedAt),
         saveCheckpoint(warehouse.own, next),
         saveCounters(warehouse.own, run, withPage(progress.figures, counted, progress.meter)),
         ...seenStatements(context, { page, facts, before: checkpoint, verdict }, next),
-        ...(isWholeCopy ? continueAfterScan(context, cursorOfScan(context, page)) : []),
+        ...(isFullCopy ? continueAfterScan(context, cursorOfScan(context, page)) : []),
       ];
     });
     checkpoint = next;

@@ -31,7 +31,7 @@ import type { RunContext } from '../run-progress.ts';
 import { endWarnings, type LoadedScan, loadPages, type ScanAttempt, type ScanVerdict } from './load-pages.ts';
 
 /** The result of scanning a resource until it is complete, or until the repetitions are used up. */
-export interface WholeScan extends ScanVerdict {
+export interface FinishedScan extends ScanVerdict {
   checkpoint: CheckpointRow;
   /** The end of the last scan, and when that began. */
   end: ScanEnd;
@@ -50,7 +50,7 @@ const MAX_CACHE_WAIT_MS = 600_000;
  * counts. A position that the service no longer knows begins the scan again, once. `hasFilter` is false if the filter
  * must not supply what a scan has missed. Adds its warnings to the run's. Throws as `loadPages` does.
  */
-export async function scanUntilComplete(run: RunContext, firstPlan: ScanPlan, hasFilter = true): Promise<WholeScan> {
+export async function scanUntilComplete(run: RunContext, firstPlan: ScanPlan, hasFilter = true): Promise<FinishedScan> {
   const context = hasFilter ? run : { ...run, profile: { ...run.profile, incremental: null } };
   const { profile, clock, progress } = context;
   const collected = { evidence: newEvidence(firstPlan.checkpoint, profile), numbering: { isVerified: false } };

@@ -88,8 +88,7 @@ const odata: Product = {
   others: (asked, names) => metadata(asked, names, odata.fields),
   place: /^\/odata\/v4\/(?<name>\w+)(?:\((?<id>\d+)\))?$/,
   list: (asked, items, name) => {
-    const known = /^(?!\$)|^\$(?:skip|top|count|filter|orderby|select|expand|format|skiptoken)$/;
-    refuseOthers(asked.query, known);
+    refuseOthers(asked.query, /^(?!\$)|^\$(?:skip|top|count|filter|orderby|select|expand|format|skiptoken)$/);
     return odataPage(asked, items, name, 100);
   },
 };

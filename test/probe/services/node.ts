@@ -1,4 +1,4 @@
-// Services in the manner of LoopBack, Feathers, json-server, Strapi 3, Directus, Fastify and PostgREST.
+// Services in the manner of LoopBack, Feathers, json-server, Strapi 3, Directus, Fastify, PostgREST, and OGC API Features.
 import {
   bearer,
   cut,
@@ -51,7 +51,6 @@ const feathers: Product = {
   name: 'Feathers: $limit/$skip, updatedAt[$gte], unknown parameters filter, bearer',
   sizes: { messages: 254, rooms: 7 },
   fields: ['_id', 'text', 'updatedAt'],
-  key: (at) => `k9Qz${String(at).padStart(12, '0')}`,
   credential: bearer(TOKEN),
   options: ['--path', '/messages', '/rooms'],
   list: ({ query }, items) => {
@@ -110,8 +109,8 @@ const directus: Product = {
   place: /^\/items\/(?<name>\w+)(?:\/(?<id>[^/]+))?$/,
   gone: 403,
   others: ({ path, headers: { authorization } }) => {
-    if (path === '/') return { status: 302, headers: { location: '/admin/' }, body: '' };
-    if (path === '/admin/') return { body: '<!doctype html><title>Directus</title>' };
+    if (path === '/') return { status: 302, headers: { location: './admin' }, body: '' };
+    if (path.startsWith('/admin')) return { body: '<!doctype html><base href="/admin/" /><title>Loading</title>' };
     if (authorization !== `Bearer ${TOKEN}`) refuse(authorization === undefined ? 403 : 401);
     return path === '/users/me' ? { body: { data: { id: 'u1' } } } : undefined;
   },
@@ -138,9 +137,31 @@ const fastify: Product = {
   docs: ['/docs/json', { openapi: '3.0.3' }, 'skip take updatedSince', '/v2'],
   list: ({ query }, items) => {
     const all = since(items, 'updatedAt', query.get('updatedSince'));
-    const { size, shown } = cut(all, query, ['take', 20], ['skip']);
-    if (size > 100) refuse();
+    const { shown } = cut(all, query, ['take', 20, 100], ['skip']);
     return { body: { items: shown, total: all.length } };
+  },
+};
+
+const feature = ({ id = '', ...properties }: Item): object => ({ type: 'Feature', id, properties });
+
+/** A listing of listings, which is none itself. */
+const ogcFeatures: Product = {
+  name: 'OGC API Features: /collections, features[], links with rel',
+  sizes: { lakes: 236, towns: 5 },
+  fields: ['id', 'name', 'updated'],
+  index: (_, root) => ({ title: 'Waters', links: [{ rel: 'data', href: `${root}/collections` }] }),
+  others: ({ path, root }, names) => {
+    const links = (id: string): object[] => [{ rel: 'items', href: `${root}/collections/${id}/items` }];
+    return path === '/collections'
+      ? { body: { collections: names.map((id) => ({ id, links: links(id) })) } }
+      : undefined;
+  },
+  place: /^\/collections\/(?<name>\w+)\/items(?:\/(?<id>\d+))?$/,
+  one: feature,
+  list: ({ query, root }, items, name) => {
+    const { shown, next } = cut(items, query, ['limit', 10, 1_000], ['offset']);
+    const to = { rel: 'next', href: `${root}/collections/${name}/items?${queryWith(query, { offset: next ?? 0 })}` };
+    return { body: { features: shown.map(feature), numberMatched: items.length, links: next === null ? [] : [to] } };
   },
 };
 
@@ -164,4 +185,4 @@ const postgrest: Product = {
   },
 };
 
-export const NODE = [loopBack3, loopBack4, feathers, jsonServer, strapi3, directus, fastify, postgrest];
+export const NODE = [loopBack3, loopBack4, feathers, jsonServer, strapi3, directus, fastify, ogcFeatures, postgrest];

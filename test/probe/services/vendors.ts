@@ -1,4 +1,4 @@
-// Services in the manner of Parse, CouchDB, Elasticsearch, Solr, Stripe, Slack, Google, Redmine, and of a small company.
+// Services in the manner of Parse, CouchDB, Elasticsearch, Stripe, Slack, Google, Redmine, and of a small company.
 import { basic, bearer, cut, header, type Item, type Product, read, refuse, refuseOthers, since } from './service.ts';
 
 const seconds = (time: string): number => Math.floor(Date.parse(time) / 1000);
@@ -70,23 +70,6 @@ const elasticsearch: Product = {
   },
 };
 
-/** Without a query it finds nothing. */
-const solr: Product = {
-  name: 'Solr: start/rows, response.docs, fq',
-  sizes: { books: 289, shops: 4 },
-  fields: ['id', 'title_s', 'updated_dt'],
-  base: '/solr',
-  options: ['--path', '/books/select?q=*:*', '/shops/select?q=*:*'],
-  place: /^\/solr\/(?<name>\w+)\/select$/,
-  list: ({ query }, items) => {
-    const moment = read(query.get('fq'), /^updated_dt:\[(\S+) TO \*\]$/);
-    const all = query.get('q') === '*:*' ? since(items, 'updated_dt', moment) : [];
-    const { at, shown } = cut(all, query, ['rows', 10], ['start']);
-    const response = { numFound: all.length, start: at, numFoundExact: true, docs: shown };
-    return { body: { responseHeader: { status: 0, QTime: 1 }, response } };
-  },
-};
-
 /** From the id of the last record on, and the ids have no order. */
 const stripe: Product = {
   name: 'Stripe: limit/starting_after, has_more, unknown parameters refused, bearer',
@@ -112,7 +95,6 @@ const slack: Product = {
   name: 'Slack: cursor from response_metadata.next_cursor, limit, bearer',
   sizes: { 'users.list': 283, 'usergroups.list': 4 },
   fields: ['id', 'name', 'updated'],
-  key: (at) => `U0${(at + 46_656).toString(36).toUpperCase()}`,
   stamp: seconds,
   base: '/api',
   credential: bearer('xoxb-17653672481-19874698323'),
@@ -211,6 +193,6 @@ const newestOnly: Product = {
   list: ({ query }, items) => ({ body: cut(items, query, ['limit', 50, 100], ['']).shown }),
 };
 
-const DATABASES = [parse, couchDb, elasticsearch, solr];
+const DATABASES = [parse, couchDb, elasticsearch];
 const OTHERS = [stripe, slack, google, redmine, php, smallLists, twilio, newestOnly];
 export const VENDORS = [...DATABASES, ...OTHERS];

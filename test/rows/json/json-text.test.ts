@@ -6,6 +6,7 @@ const HUGE: readonly [title: string, source: string][] = [
   ['a power of ten beyond', '1e131072'],
   ['a negative one beyond', '-1.5E-16383'],
   ['16,384 decimals', `0.${'123456789'.repeat(1_821)}`],
+  ['16,384 decimals by an exponent', `0.${'1'.repeat(6_385)}e-9999`],
 ];
 
 const HELD: readonly string[] = [

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { parseJson } from '../../../src/rows/json/parse-json.ts';
-import { recordKey } from '../../../src/rows/records/record-key.ts';
+import { keyFingerprints, recordKey } from '../../../src/rows/records/record-key.ts';
 
 describe('recordKey', () => {
   it.each([
@@ -64,4 +64,8 @@ describe('recordKey', () => {
   ])('F104 refuses several fields where %s', (_, text, reason) => {
     expect(recordKey(parseJson(text), ['page', 'day'])).toMatchObject({ reject: { reason } });
   });
+});
+
+it('the fingerprints of keys stay as earlier versions have stored them', () => {
+  expect(keyFingerprints(['1', 'post-7']).toString('hex')).toBe('8f751f5545b2ccd7575501caaec657a6');
 });

@@ -56,6 +56,34 @@ describe('findConditions', () => {
       ['blog partial content'],
     ],
     [
+      'one whose first warning is no reason, and is not shown',
+      {
+        runs: [
+          {
+            ...ended('partial', 1),
+            warnings: ['times_cut', 'end_unproved'].map((code) => ({ code, message: code, hint: 'look' })),
+          },
+        ],
+      },
+      ['blog partial content'],
+    ],
+    [
+      'one that was partial for several reasons, once',
+      {
+        runs: [
+          {
+            ...ended('partial', 1),
+            held: 7,
+            rejected: 3,
+            warnings: ['deletes_held', 'end_unproved'].map((code) => ({ code, message: code, hint: 'look' })),
+          },
+        ],
+        rejects: [{ reason: 'no_id', count: 3 }],
+        suspects: { held: 7, held_since: NOW, held_why: null },
+      },
+      ['blog held_deletes content', 'blog partial content', 'blog rejects content'],
+    ],
+    [
       'one that was partial for rejected records',
       { runs: [{ ...ended('partial', 1), rejected: 3 }], rejects: [{ reason: 'no_id', count: 3 }] },
       ['blog rejects content', 'blog partial content'],

@@ -272,6 +272,30 @@ describe('when something is wrong', () => {
     expect((await stage.rows()).map(({ state }) => state)).toEqual(['done', 'done']);
   });
 
+  it('what belongs to a paused resource outlasts the pause, however long, and is processed soon after it', async () => {
+    let isPaused = true;
+    const refusePaused = (): void => {
+      if (isPaused) throw new SyncError('paused', 'content is paused', { recovery: 'stop' });
+    };
+    const refetch = async (): Promise<'loaded'> => {
+      refusePaused();
+      return 'loaded';
+    };
+    const clock = hurriedClock(20);
+    const scan = async (): Promise<void> => refusePaused();
+    const stage = await staged(CONTENT_ONLY, { refetch, scan, clock, keepMs: 1 });
+    const nameless = { type: 'content.deleted', data: { resource: 'content' } };
+    await stage.deliver(eventFor('content', 'a'), nameless);
+    await vi.waitUntil(() => stage.errors.length >= 2, SOON);
+    for (const row of await stage.rows()) expect(row).toMatchObject({ state: 'waiting', attempts: 0, due_at: null });
+    const resumed = clock.now();
+    isPaused = false;
+    await stage.settled();
+    // A full scan that was not begun needs no pause of ten minutes before the next one.
+    expect(clock.now() - resumed).toBeLessThan(300_000);
+    expect((await stage.rows()).map(({ state }) => state)).toEqual(['done', 'done']);
+  });
+
   it('F133 what does not concern this process is left without a question', async () => {
     let isResponsible = false;
     const read: string[] = [];

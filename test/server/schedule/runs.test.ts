@@ -91,6 +91,19 @@ describe('the scheduler', () => {
     expect(played.failures).toEqual([]);
   }); // prettier-ignore
 
+  it('waits after a first walk that failed on its way, which has stored its place', async () => {
+    const begun = { ...walkedAt(START), last_success_at: null, last_full_at: null, walk_mode: 'full' as const };
+    const played = started({
+      resources: { content: null },
+      course: () => {
+        played.stored.set('content', begun);
+        return unreachable();
+      },
+    });
+    await played.clock.advance(4 * MINUTE);
+    expect(beginnings(played)).toEqual([0, 60, 180]);
+  });
+
   it('F042 leaves what is parked alone until its time, also after restarts', async () => {
     const parked = { ...walkedAt(START - HOUR), due_at: timestampText(START + 10 * MINUTE) };
     const played = started({ resources: { content: parked }, course: () => ({ lasts: 0 }) });
@@ -151,6 +164,22 @@ describe('scanNow', () => {
       [60, 62],
       ['one', 'two', 'three'],
     ]);
+  });
+
+  it('waits after a refused credential if a delivery asks, and not if a user does', async () => {
+    const played = started({ schedule: SELDOM, course: () => ({ lasts: 0, status: 'failed', code: 'auth_failed' }) });
+    const ask = (how: 'scanNow' | 'scanWhenAllowed') =>
+      void played.scheduler[how]('content', 'sync').catch(() => undefined);
+    ask('scanWhenAllowed');
+    await played.clock.advance(5_000);
+    ask('scanWhenAllowed');
+    await played.clock.advance(30 * MINUTE);
+    expect(beginnings(played)).toEqual([0]);
+    await played.clock.advance(31 * MINUTE);
+    expect(beginnings(played)).toEqual([0, 3_600]);
+    ask('scanNow');
+    await played.clock.advance(2_000);
+    expect(beginnings(played)).toHaveLength(3);
   });
 
   it('refuses a resource that it does not know, and all that is left when it stops', async () => {

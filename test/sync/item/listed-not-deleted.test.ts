@@ -53,7 +53,7 @@ describe.for([USUAL])('a record that is gone, on $name', (database) => {
     const stage = await ownStage(database, RECORDS, { behaviour: { alone: () => null }, content: LONG });
     const drained = await stage.listen();
     stage.service.records.delete('3');
-    expect(await drained.hear(3, 'deleted')).toEqual(['deferred', 'scanned']);
+    expect(await drained.hear(3, 'deleted')).toEqual(['scanned']);
     expect(await stage.live()).toEqual(ALL);
     expect(await stage.rows('SELECT record_id, state, sweeps FROM _sync_suspects')).toEqual([
       { record_id: '3', state: 'held', sweeps: 1 },

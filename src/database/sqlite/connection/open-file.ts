@@ -1,5 +1,5 @@
 // Opens a database file for writing: verified, migrated, and refused once another file has taken its path.
-import { type BigIntStats, existsSync, mkdirSync, renameSync, rmSync, statSync } from 'node:fs';
+import { existsSync, mkdirSync, statSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import path from 'node:path';
 import Database from 'better-sqlite3';
@@ -17,6 +17,7 @@ import {
   type RetryWhileLocked,
   runStatement,
 } from './errors.ts';
+import { NamedFile } from './named-file.ts';
 
 /** A connection to a database file, and how its work waits for locks. */
 export interface FileConnection {
@@ -44,7 +45,7 @@ export async function openFile<Tables>(
   clock: Clock,
   { migrations, configure }: SqliteFileKind,
 ): Promise<OpenFile<Tables>> {
-  const name = namedFile(file);
+  const name = new NamedFile(file);
   const db = openDatabase(file);
   const waiting = lockRetry(clock, file);
   const retryWhileLocked: RetryWhileLocked = (work) => waiting(() => name.whileNamed(work));
@@ -218,96 +219,4 @@ export async function cleanFile(open: FileConnection): Promise<boolean> {
 /** Copies the log into the file and truncates it. Returns false while a reader still needs the log. */
 export function emptyLog({ db, retryWhileLocked }: FileConnection): Promise<boolean> {
   return retryWhileLocked(() => db.pragma('wal_checkpoint(TRUNCATE)', { simple: true }) === 0);
-}
-
-/** The log belongs to the database: the latest commits are only in it. */
-const [LOG, INDEX] = ['-wal', '-shm'] as const;
-
-/**
- * An open database file and its path. SQLite would keep writing to a file that was moved or deleted, so every use
- * verifies before and after that the path still leads to the open file.
- */
-interface NamedFile {
-  /** Call it once the log exists: stores the identity of the files. Throws if they may not be the open ones. */
-  opened(): void;
-  /** True if the paths still lead to the open files. */
-  isOwn(): boolean;
-  /** Runs work between two checks. Throws `warehouse_gone` if the path leads elsewhere, also just after the work. */
-  whileNamed<T>(work: () => T | Promise<T>): Promise<T>;
-  /** Closes the file without leaving its log next to another file that has taken its path. */
-  close(db: Database.Database, close: () => Promise<void>): Promise<void>;
-}
-
-function namedFile(file: string): NamedFile {
-  const before = readIdentity(file);
-  let own: ReadonlyMap<string, string> | null = null;
-
-  /** True also for files that did not exist when the database was opened. */
-  const isOwn = (ends: readonly string[] = ['', LOG, INDEX]): boolean =>
-    ends.every((end) => own?.get(end) === undefined || own.get(end) === readIdentity(file + end));
-
-  function check(): void {
-    if (!isOwn(['', LOG])) throw pathLost(file);
-  }
-
-  return {
-    opened: () => {
-      const found = ['', LOG, INDEX].map((end) => [end, readIdentity(file + end)] as const);
-      own = new Map(found.flatMap(([end, identity]) => (identity === null ? [] : [[end, identity]])));
-      // Replaced since it was opened: either file may be the open one.
-      if (!own.has('') || (before !== null && before !== own.get(''))) throw pathLost(file);
-    },
-    isOwn: () => isOwn(),
-    whileNamed: async (work) => {
-      check();
-      const result = await work();
-      check();
-      return result;
-    },
-    close: async (db, close) => {
-      if (isOwn() || statOrNull(file) === null) return close();
-      const isComplete = checkpointAll(db);
-      await close();
-      if (own?.get(LOG) === readIdentity(file + LOG)) removeLog(file + LOG, isComplete);
-      if (own?.get(INDEX) === readIdentity(file + INDEX)) rmSync(file + INDEX, { force: true });
-    },
-  };
-}
-
-function pathLost(file: string): SyncError {
-  const isGone = statOrNull(file) === null;
-  const what = isGone ? 'is no longer there, or may not be read' : 'or its log is no longer the file that was opened';
-  const hint = isGone
-    ? 'put it back, or restart to begin a new copy'
-    : 'restart `serve`, or run the same command again, to go on with the file that is there now';
-  return new SyncError('warehouse_gone', `${file} ${what}`, { recovery: 'stop', hint });
-}
-
-/** Copies the log into its file. Returns false if a program that reads the log prevents that. */
-function checkpointAll(db: Database.Database): boolean {
-  try {
-    return db.pragma('wal_checkpoint(TRUNCATE)', { simple: true }) === 0;
-  } catch {
-    return false;
-  }
-}
-
-/** Retains a log with commits that its file lacks under another name, for the operator who moved the file. */
-function removeLog(log: string, isCopied: boolean): void {
-  if (isCopied) rmSync(log, { force: true });
-  else renameSync(log, `${log}.left`);
-}
-
-function readIdentity(path: string): string | null {
-  const stat = statOrNull(path);
-  return stat === null ? null : `${stat.dev}:${stat.ino}`;
-}
-
-/** Null if there is no file, or this user may not look at it. Inode numbers may be larger than a double holds. */
-function statOrNull(path: string): BigIntStats | null {
-  try {
-    return statSync(path, { bigint: true, throwIfNoEntry: false }) ?? null;
-  } catch {
-    return null;
-  }
 }

@@ -1,4 +1,6 @@
-// Opens a database file for reading, without changing the file or creating a log.
+// Opens a database file for reading, without changing the file or creating a log: for `status`, exports and `verify`. There
+// are two drivers: only Node's can read in a folder where nothing may be written, and a process that also writes to the file
+// must read it with better-sqlite3, which writes it.
 import { existsSync, statSync } from 'node:fs';
 import { DatabaseSync, type SQLInputValue, type SQLOutputValue } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
@@ -30,50 +32,8 @@ interface ReadConnection {
   close: () => void;
 }
 
+/** Runs work with a driver, and translates its errors. */
 type Guarded = <T>(work: () => T) => T;
-
-/** `guarded` translates errors; `verify` throws if the rows that were read are not from one state of the file. */
-function readOnlyFile<Tables>(connection: ReadConnection, guarded: Guarded, verify: () => void): ReadOnlyFile<Tables> {
-  const own = new Kysely<Tables>({
-    dialect: fileDialect(({ sql, parameters }) =>
-      Promise.resolve({ rows: guarded(() => connection.all(sql, parameters)) }),
-    ),
-  });
-  function* rows(query: string): Generator<SQLOutputValue[]> {
-    const found = guarded(() => connection.iterate(query));
-    try {
-      for (let read = 0; ; read += 1) {
-        const { value, done } = guarded(() => found.next());
-        if (done === true || read % VERIFIED_ROWS === 0) verify();
-        if (done === true) return;
-        yield value;
-      }
-    } finally {
-      found.return?.();
-    }
-  }
-  return {
-    own,
-    rows,
-    stepsDone: () => {
-      const [table] = rows("SELECT 1 FROM sqlite_schema WHERE name = '_sync_migrations'");
-      return table === undefined
-        ? null
-        : Array.from(rows('SELECT name FROM _sync_migrations'), ([name]) => String(name));
-    },
-    freeze: () => {
-      guarded(() => connection.exec('BEGIN'));
-      // SQLite takes the snapshot with the first read.
-      Array.from(rows('SELECT 1 FROM sqlite_schema LIMIT 1'));
-    },
-    close: async () => {
-      await own.destroy();
-      connection.close();
-    },
-  };
-}
-
-const VERIFIED_ROWS = 100;
 
 /**
  * Opens a file for reading, also in a folder where nothing can be written. SQLite would create a log, which could block
@@ -182,4 +142,48 @@ export function openBesideWriter<Tables>(file: string): ReadOnlyFile<Tables> {
     close: () => void db.close(),
   };
   return readOnlyFile(connection, guarded, () => undefined);
+}
+
+/** After so many rows a file without a log is compared with its state at the start. */
+const VERIFIED_ROWS = 100;
+
+/** `guarded` translates errors; `verify` throws if the rows that were read are not from one state of the file. */
+function readOnlyFile<Tables>(connection: ReadConnection, guarded: Guarded, verify: () => void): ReadOnlyFile<Tables> {
+  const own = new Kysely<Tables>({
+    dialect: fileDialect(({ sql, parameters }) =>
+      Promise.resolve({ rows: guarded(() => connection.all(sql, parameters)) }),
+    ),
+  });
+  function* rows(query: string): Generator<SQLOutputValue[]> {
+    const found = guarded(() => connection.iterate(query));
+    try {
+      for (let read = 0; ; read += 1) {
+        const { value, done } = guarded(() => found.next());
+        if (done === true || read % VERIFIED_ROWS === 0) verify();
+        if (done === true) return;
+        yield value;
+      }
+    } finally {
+      found.return?.();
+    }
+  }
+  return {
+    own,
+    rows,
+    stepsDone: () => {
+      const [table] = rows("SELECT 1 FROM sqlite_schema WHERE name = '_sync_migrations'");
+      return table === undefined
+        ? null
+        : Array.from(rows('SELECT name FROM _sync_migrations'), ([name]) => String(name));
+    },
+    freeze: () => {
+      guarded(() => connection.exec('BEGIN'));
+      // SQLite takes the snapshot with the first read.
+      Array.from(rows('SELECT 1 FROM sqlite_schema LIMIT 1'));
+    },
+    close: async () => {
+      await own.destroy();
+      connection.close();
+    },
+  };
 }
