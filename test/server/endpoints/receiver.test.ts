@@ -86,7 +86,7 @@ describe.for(eitherDatabase(import.meta.filename))('a delivery on $name', (datab
       // An inbox that nobody uses is looked at now and then only.
       await clock.advance(20 * 60_000);
       expect(await stage.rows()).toEqual([]);
-    });
+    }, 20_000);
     await send(stage.port, delivery);
     expect(await stage.rows()).toEqual([expect.objectContaining({ state: 'waiting', repeats: 0 })]);
   });
