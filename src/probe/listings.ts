@@ -125,7 +125,11 @@ async function openListing(
   const [requested = ''] = candidate.path.split('?');
   const query = Object.fromEntries(requestUrl(baseUrl, { path: candidate.path }).searchParams);
   const parts = requested.split('/').filter((part) => part !== '');
-  const name = resourceName(parts, taken);
+  // A part such as `_all_docs` is an operation of the service rather than the name of a collection.
+  const name = resourceName(
+    parts.filter((part) => !part.startsWith('_')),
+    taken,
+  );
   const { first, starter } = await firstPage(context, requested, query, candidate);
   const lists = isUsable(first) ? recordLists(first.json ?? null, parts.at(-1) ?? '') : [];
   const list = lists.find((each) => recordsIn(first, each.path) !== null);
