@@ -59,11 +59,7 @@ export async function probePages(listing: ProbedListing): Promise<void> {
   else if (style === 'page' || style === 'offset') await probePastEnd(listing, page, name, shown.size);
   if (firstCursor === undefined) keepStarter(listing);
   if (name !== null) conventions.parameters.add(name);
-  const ends = findings.all.flatMap(({ path: [, , part, field, ...below], value }) =>
-    part === 'page' && /^(?:end|absent_is_end)$/.test(field ?? '')
-      ? [{ path: [part, field ?? '', ...below], value }]
-      : [],
-  );
+  const ends = findings.all.filter(({ path }) => /^page (?:end|absent_is_end)/.test(path.slice(2).join(' ')));
   conventions.page = { fields: { ...page, size_param: name }, size: shown.size, ends };
 }
 
@@ -85,7 +81,7 @@ async function probeLikeBefore(listing: ProbedListing): Promise<boolean> {
   if (!isSamePage(small.records ?? [], records.slice(0, 1), listing.id)) return false;
   const evidence = `as in the resource before; ${describeResponse(response)}, ${records.length} records; ${describeResponse(small.response)}, ${small.records?.length ?? 0}`;
   for (const [key, value] of Object.entries({ ...fields, size })) findings.proved(['page', key], value, evidence);
-  for (const { path, value } of ends) findings.proved(path, value, 'as in the resource before');
+  for (const { path, value } of ends) findings.proved(path.slice(2), value, 'as in the resource before');
   await probeCounts(listing, small.response, response);
   return true;
 }

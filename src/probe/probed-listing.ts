@@ -19,11 +19,7 @@ export interface Conventions {
   /** What a document says about credentials. */
   credentialText: string;
   /** The page section of a profile without what depends on the resource, the number of records per page, and the ends. */
-  page: {
-    fields: Readonly<Record<string, unknown>>;
-    size: number;
-    ends: readonly Pick<Finding, 'path' | 'value'>[];
-  } | null;
+  page: { fields: Readonly<Record<string, unknown>>; size: number; ends: readonly Finding[] } | null;
   /** True if an earlier listing has no parameter for the size of a page. */
   isUnsized: boolean;
   /** Records of the largest listing that has no pages; 0 while there is none. */
