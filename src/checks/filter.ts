@@ -100,7 +100,7 @@ export async function tryFilter(
     return is('ignored', detail, tooMuch);
   }
   const none = ahead === 'refused' ? 'a moment to come is refused' : 'none in a year';
-  const count = `${middle.records.length}${isWhole(middle, unfiltered) ? '' : ' and more'}`;
+  const count = `${middle.records.length}${isLastPage(middle, unfiltered) ? '' : ' and more'}`;
   const some = middleAt === null ? '' : `, ${count} since ${toIsoTime(middleAt)}`;
   const first = back === 'refused' ? '1970 is refused' : 'all since 1970';
   return {
@@ -131,7 +131,7 @@ function isOneDay({ before, at }: { before: number; at: number }): boolean {
 function findMissing(unfiltered: ListedPage, at: number, page: ListedPage): string | null {
   const keys = new Set(page.records.map(({ key }) => key));
   const wanted = unfiltered.records.filter((record) => record.at > at);
-  const first = isWhole(page, unfiltered) ? wanted.find(({ key }) => !keys.has(key)) : undefined;
+  const first = isLastPage(page, unfiltered) ? wanted.find(({ key }) => !keys.has(key)) : undefined;
   if (first !== undefined) return `${first.key}, which changed at ${first.text}`;
   return page.records.length === 0 && wanted.length > 0 ? 'anything' : null;
 }
@@ -158,8 +158,8 @@ function changedBefore(page: ListedPage | 'refused', at: number): ListedRecord[]
 }
 
 /** A page that is shorter than the one without a filter is the last one, whatever else it says. */
-function isWhole(page: ListedPage, unfiltered: ListedPage): boolean {
-  return page.isWhole || page.records.length < unfiltered.records.length;
+function isLastPage(page: ListedPage, unfiltered: ListedPage): boolean {
+  return page.isComplete || page.records.length < unfiltered.records.length;
 }
 
 /** Formats of a time that are tried if the profile's own does not work. */

@@ -116,13 +116,13 @@ export function fieldFindings(records: readonly SourceRecord[], profile: Resourc
 
 function idFinding(records: readonly SourceRecord[], profile: ResourceProfile): CheckFinding {
   const keys = records.map((record) => recordKey(record.value, profile.id));
-  const bad = keys.find((key) => 'reject' in key);
+  const [rejection] = keys.flatMap((key) => ('reject' in key ? [key.reject] : []));
+  if (rejection !== undefined) {
+    const hint = `the fields there are: ${fieldNames(records[0])}; name the right one as \`id\` in the profile`;
+    return fail('id', rejection.detail, hint);
+  }
   const distinct = new Set(keys.map((key) => ('key' in key ? key.key : key)));
   const name = [profile.id].flat().join(', ');
-  if (bad !== undefined && 'reject' in bad) {
-    const hint = `the fields there are: ${fieldNames(records[0])}; name the right one as \`id\` in the profile`;
-    return fail('id', bad.reject.detail, hint);
-  }
   if (distinct.size === records.length) return ok('id', `${name} is there and unique on the page`);
   const hint = 'records that share an id become one row: name the fields that tell them apart as `id`';
   return fail('id', `${name} repeats within a page`, hint);

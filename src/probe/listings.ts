@@ -158,7 +158,16 @@ async function openListing(
   if (unwrap.length > 0) findings.proved(['unwrap'], unwrap, 'objects of the records that hold one plain value');
   const records = recordsIn(first, list.path, unwrap) ?? [];
   const known = { path, query, first, recordsPath: list.path, records, findings, name, unwrap, starter };
-  return { ...context, ...known, isWhole: null, total: null, firstPage: {}, id: '', updated: [], item: candidate.item };
+  return {
+    ...context,
+    ...known,
+    isComplete: null,
+    total: null,
+    firstPage: {},
+    id: '',
+    updated: [],
+    item: candidate.item,
+  };
 }
 
 /** The first page; if a given path is refused without a cursor, it is requested with a first cursor. */

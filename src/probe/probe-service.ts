@@ -88,7 +88,13 @@ export async function probeService(options: ProbeOptions): Promise<ProbeResult> 
   await using client = new ProbeClient({ ...common, maxRequests, onRequest });
   try {
     const nothing = { unknown: null, page: null, filter: null, item: null, gone: null };
-    const seen = { parameters: new Set<string>(), credentialText: '', updated: [], isUnsized: false, largestWhole: 0 };
+    const seen = {
+      parameters: new Set<string>(),
+      credentialText: '',
+      updated: [],
+      isUnsized: false,
+      largestUnpaged: 0,
+    };
     const context: ProbeContext = { client, clock, conventions: { ...nothing, ...seen }, notes: [] };
     const findings = newFindings();
     const all = await findListings(context, options, findings, () => (about = 'listings'));
