@@ -81,7 +81,6 @@ function odataPage({ query, root }: Asked, items: Item[], name: string, size: nu
 
 const odata: Product = {
   name: 'OData v4: $skip/$top, 100 a page, $filter ge, /Orders(1)',
-  family: 'family-odata',
   sizes: { Orders: 265, Suppliers: 7 },
   fields: ['Id', 'Name', 'UpdatedAt'],
   base: '/odata/v4',
@@ -97,7 +96,6 @@ const odata: Product = {
 /** Like Dataverse: keys are texts, the service alone decides on pages, and `$skip` is refused. */
 const odataTokens: Product = {
   name: "OData v4: text keys, $skiptoken only, bearer, /Products('A-1')",
-  family: 'family-odata-next',
   sizes: { Products: 313, Warehouses: 4 },
   fields: ['Code', 'Name', 'UpdatedAt'],
   key: (at) => `A-${1000 + at}`,

@@ -6,7 +6,6 @@ const TOKEN = '9944b09199c62bcf9418ad846dd0e4bbdfc6ee4b';
 /** 40 a page, which no request can change; a page after the last one is a 404, and every path has a slash at its end. */
 const django: Product = {
   name: 'Django REST framework: page, root list, Token',
-  family: 'family-drf',
   sizes: { articles: 301, sections: 7 },
   fields: ['id', 'title', 'updated_at'],
   credential: { secret: TOKEN, headers: { authorization: `Token ${TOKEN}` } },
@@ -71,7 +70,6 @@ function resourceObject({ id = '', ...attributes }: Item, type: string, root: st
 
 const jsonApiPages: Product = {
   name: 'JSON:API: page[number]/page[size], filter[updated_since], unknown parameters refused',
-  family: 'family-jsonapi',
   options: ['--path', '/books', '/publishers'],
   sizes: { books: 256, publishers: 5 },
   fields: ['id', 'title', 'updated_at'],

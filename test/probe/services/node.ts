@@ -30,7 +30,6 @@ function loopBackPage(query: URLSearchParams, items: Item[], most: number) {
 
 const loopBack3: Product = {
   name: 'LoopBack 3: filter={"limit","skip"}, bare token, /explorer/swagger.json',
-  family: 'family-loopback',
   sizes: { Orders: 318, Stores: 6 },
   fields: ['id', 'name', 'updatedAt'],
   base: '/api',
@@ -41,7 +40,6 @@ const loopBack3: Product = {
 
 const loopBack4: Product = {
   name: 'LoopBack 4: filter in one parameter, /openapi.json',
-  family: 'family-loopback',
   sizes: { customers: 233, 'customer-groups': 5 },
   fields: ['id', 'name', 'updatedAt'],
   docs: ['/openapi.json', { openapi: '3.0.0', servers: [{ url: '/' }] }, 'filter'],

@@ -21,8 +21,6 @@ interface Reply {
 export interface Product {
   /** The product or style, and what is special about it. */
   name: string;
-  /** The shipped profile that describes its family. */
-  family?: string;
   /** The number of records by the name of the listing in the path. */
   sizes: Record<string, number>;
   /** Names of the key, of a text that no two records share, and of the time of change. */

@@ -27,7 +27,6 @@ const parse: Product = {
 /** All rows at once unless a limit is given; documents only on request. */
 const couchDb: Product = {
   name: 'CouchDB: _all_dbs, _all_docs, limit/skip, basic',
-  family: 'family-couchdb',
   sizes: { recipes: 263, cooks: 5 },
   fields: ['_id', 'title', 'changed_at'],
   key: (at) => `doc-${String(at).padStart(5, '0')}`,
