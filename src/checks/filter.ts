@@ -89,19 +89,18 @@ export async function tryFilter(
   }
   const tooMuch = `every sync reads so much: ${OTHER_FORM}`;
   const tooEarly = changedBefore(ahead, aheadAt).length;
-  const listed = new Set(middleAt === null ? [] : changedBefore(middle, middleAt).map(({ key }) => key));
-  const before = unfiltered.records.filter(
-    (record) => record.at > -Infinity && middleAt !== null && record.at < middleAt,
-  );
-  if (tooEarly > 0 && before.every(({ key }) => listed.has(key)))
+  // Without a time between the records, none of them is before it.
+  const before = middleAt ?? -Infinity;
+  const listed = new Set(changedBefore(middle, before).map(({ key }) => key));
+  if (tooEarly > 0 && changedBefore(unfiltered, before).every(({ key }) => listed.has(key)))
     return is('ignored', `${shown(aheadAt)} still lists ${tooEarly} records: the service ignores it`, tooMuch);
-  const [early] = middleAt === null ? [] : changedBefore(middle, middleAt - MAX_EARLIER_MS);
+  const [early] = changedBefore(middle, before - MAX_EARLIER_MS);
   if (early !== undefined) {
     const detail = `${shown(at)} also lists what last changed at ${toIsoTime(early.at)}: the service reads the moment otherwise`;
     return is('ignored', detail, tooMuch);
   }
   const none = ahead === 'refused' ? 'a moment to come is refused' : 'none in a year';
-  const count = `${middle.records.length}${isWhole(middle, unfiltered) ? '' : ' and more'}`;
+  const count = `${middle.records.length}${isLastPage(middle, unfiltered) ? '' : ' and more'}`;
   const some = middleAt === null ? '' : `, ${count} since ${toIsoTime(middleAt)}`;
   const first = back === 'refused' ? '1970 is refused' : 'all since 1970';
   return {
@@ -132,7 +131,7 @@ function isOneDay({ before, at }: { before: number; at: number }): boolean {
 function findMissing(unfiltered: ListedPage, at: number, page: ListedPage): string | null {
   const keys = new Set(page.records.map(({ key }) => key));
   const wanted = unfiltered.records.filter((record) => record.at > at);
-  const first = isWhole(page, unfiltered) ? wanted.find(({ key }) => !keys.has(key)) : undefined;
+  const first = isLastPage(page, unfiltered) ? wanted.find(({ key }) => !keys.has(key)) : undefined;
   if (first !== undefined) return `${first.key}, which changed at ${first.text}`;
   return page.records.length === 0 && wanted.length > 0 ? 'anything' : null;
 }
@@ -159,8 +158,8 @@ function changedBefore(page: ListedPage | 'refused', at: number): ListedRecord[]
 }
 
 /** A page that is shorter than the one without a filter is the last one, whatever else it says. */
-function isWhole(page: ListedPage, unfiltered: ListedPage): boolean {
-  return page.isWhole || page.records.length < unfiltered.records.length;
+function isLastPage(page: ListedPage, unfiltered: ListedPage): boolean {
+  return page.isComplete || page.records.length < unfiltered.records.length;
 }
 
 /** Formats of a time that are tried if the profile's own does not work. */
@@ -187,14 +186,11 @@ export async function filterFinding(
   }
   const now = page.serverDate ?? clock.now();
   const judge = async (tried: IncrementalProfile): Promise<FilterVerdict> => {
-    const query = querySince(context, tried, unfiltered);
+    const like = unfiltered.records.find(({ at }) => at > -Infinity)?.text ?? '';
+    const query = (at: number): ExtraQuery => filterSince(tried, formatTime(at, tried, like, updatedZone(profile)));
     const shown = (at: number): string => filterText(tried, query(at));
-    return tryFilter((at) => requestFirstPage(context, query(at)), {
-      unfiltered,
-      now,
-      lookback: tried.lookback,
-      shown,
-    });
+    const trial = { unfiltered, now, lookback: tried.lookback, shown };
+    return tryFilter((at) => requestFirstPage(context, query(at)), trial);
   };
   let verdict = await judge(incremental);
   if (verdict.is === 'fails') {
@@ -213,18 +209,6 @@ export async function filterFinding(
     }
   }
   return finding(check, verdict.detail, verdict.hint);
-}
-
-/** The request for what changed since a time, as a sync makes it. */
-function querySince(
-  { profile }: RequestContext,
-  incremental: IncrementalProfile,
-  unfiltered: ListedPage,
-): (at: number) => ExtraQuery {
-  const like = unfiltered.records.find(({ at }) => at > -Infinity)?.text ?? '';
-  const zone = updatedZone(profile);
-  const write = (at: number): string => formatTime(at, incremental, like, zone);
-  return (at) => filterSince(incremental, write(at));
 }
 
 /** A request that a filter must answer with certain records. */

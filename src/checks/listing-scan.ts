@@ -109,7 +109,7 @@ export interface ListedRecord {
 export interface ListedPage {
   records: readonly ListedRecord[];
   total: number | null;
-  isWhole: boolean;
+  isComplete: boolean;
 }
 
 /** The keys and times of a page's records. */
@@ -121,7 +121,7 @@ export function toListed(
     const { text, at } = updatedTime(value, profile) ?? { text: '', at: -Infinity };
     return { key: keyIn(value, profile) ?? '', text, at };
   });
-  return { records: listed, total, isWhole: next === null };
+  return { records: listed, total, isComplete: next === null };
 }
 
 /** The first page of the listing with these parameters; `refused` if the service refuses the request. */
@@ -131,7 +131,7 @@ export async function requestFirstPage(
 ): Promise<ListedPage | 'refused'> {
   try {
     const page = await firstPage(context, 'incremental', extraQuery);
-    return page === null ? { records: [], total: null, isWhole: true } : toListed(page, context.profile);
+    return page === null ? { records: [], total: null, isComplete: true } : toListed(page, context.profile);
   } catch (error) {
     if (error instanceof SyncError && REFUSALS.has(error.code)) return 'refused';
     throw error;

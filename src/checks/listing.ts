@@ -31,13 +31,10 @@ import {
 
 /** What an empty listing shows without the parameters of its page and its filter. */
 type UnfilteredListing =
-  /** There are records, which these parameters hide. */
-  | { is: 'hidden'; records: number; by: readonly string[] }
-  /** There are records without `query` of the profile, which may be meant to leave them out. */
-  | { is: 'filtered'; records: number; by: readonly string[] }
-  | { is: 'empty' }
-  /** The service refuses such a request, or none can be made. */
-  | { is: 'unknown' };
+  /** `hidden`: these parameters hide records. `filtered`: `query` of the profile does, which may be meant so. */
+  | { is: 'hidden' | 'filtered'; message: string; hint: string }
+  /** `unknown`: the service refuses such a request, or none can be made. */
+  | { is: 'empty' | 'unknown' };
 
 /**
  * Requests an empty listing again without the parameters of its page and filter: some services take an unknown parameter
@@ -68,30 +65,19 @@ export async function requestWithoutParameters(
   if (records === 0) {
     const query = profile.partitions === null ? Object.keys(profile.query) : [];
     const all = query.length === 0 ? 0 : ((await count({}, { ...resource, query: {} })) ?? 0);
-    return all === 0 ? { is: 'empty' } : { is: 'filtered', records: all, by: query };
+    if (all === 0) return { is: 'empty' };
+    const message = `the listing is empty with ${query.join(' and ')}, and has ${all} records without`;
+    const hint =
+      'take out of query what the service takes for a filter by mistake; if it is meant so, this ends with the first record';
+    return { is: 'filtered', message, hint };
   }
   const by: string[] = [];
   for (const [name, value] of Object.entries(omitted)) if (!(await count({ [name]: value }))) by.push(name);
-  return { is: 'hidden', records, by: by.length === 0 ? names : by };
-}
-
-/** The message that parameters hide the records of a listing, and what to do. */
-export function describeHidden({ is, records, by }: Extract<UnfilteredListing, { by: unknown }>): {
-  message: string;
-  hint: string;
-} {
-  const names = by.join(' and ');
-  const message = `the listing is empty with ${names}, and has ${records} records without`;
-  if (is === 'filtered') {
-    return {
-      message,
-      hint: 'take out of query what the service takes for a filter by mistake; if it is meant so, this ends with the first record',
-    };
-  }
-  return {
-    message: `${message}: the service takes ${names} for a filter`,
-    hint: 'set page and incremental in the profile to the parameters that the service reads; page.size_param: null sends no size',
-  };
+  const hiding = (by.length === 0 ? names : by).join(' and ');
+  const message = `the listing is empty with ${hiding}, and has ${records} records without: the service takes ${hiding} for a filter`;
+  const hint =
+    'set page and incremental in the profile to the parameters that the service reads; page.size_param: null sends no size';
+  return { is: 'hidden', message, hint };
 }
 
 /**
@@ -110,9 +96,8 @@ export function listingFinding(
   const count = first?.records.length ?? 0;
   const more = second === undefined ? 'one page' : `a second page with ${second.records.length}`;
   const detail = `page style ${profile.page.style}: ${count} records, ${more}${total}`;
-  if (count === 0 && 'by' in bare) {
-    const { message, hint } = describeHidden(bare);
-    return (bare.is === 'hidden' ? fail : warn)(check, message, hint);
+  if (count === 0 && 'message' in bare) {
+    return (bare.is === 'hidden' ? fail : warn)(check, bare.message, bare.hint);
   }
   if (count === 0) {
     return warn(check, detail, 'an empty listing proves nothing: check that the credential may see this resource');
@@ -131,13 +116,13 @@ export function fieldFindings(records: readonly SourceRecord[], profile: Resourc
 
 function idFinding(records: readonly SourceRecord[], profile: ResourceProfile): CheckFinding {
   const keys = records.map((record) => recordKey(record.value, profile.id));
-  const bad = keys.find((key) => 'reject' in key);
+  const [rejection] = keys.flatMap((key) => ('reject' in key ? [key.reject] : []));
+  if (rejection !== undefined) {
+    const hint = `the fields there are: ${fieldNames(records[0])}; name the right one as \`id\` in the profile`;
+    return fail('id', rejection.detail, hint);
+  }
   const distinct = new Set(keys.map((key) => ('key' in key ? key.key : key)));
   const name = [profile.id].flat().join(', ');
-  if (bad !== undefined && 'reject' in bad) {
-    const hint = `the fields there are: ${fieldNames(records[0])}; name the right one as \`id\` in the profile`;
-    return fail('id', bad.reject.detail, hint);
-  }
   if (distinct.size === records.length) return ok('id', `${name} is there and unique on the page`);
   const hint = 'records that share an id become one row: name the fields that tell them apart as `id`';
   return fail('id', `${name} repeats within a page`, hint);

@@ -140,25 +140,22 @@ export function formatStepMs(format: string, cursor = ''): number {
   return cursor.includes('.') || (isNumber(cursor) && cursor.length > 11) ? 1 : 1_000;
 }
 
-type Format = (epochMs: number, like: string) => string;
-
-const iso: Format = (epochMs) => new Date(epochMs).toISOString();
-const epochSeconds: Format = (epochMs) => String(Math.floor(epochMs / 1_000));
-const epochMilliseconds: Format = (epochMs) => String(epochMs);
-
-const FORMATS: Readonly<Record<NamedFormat, Format>> = {
-  iso,
-  epoch_s: epochSeconds,
-  epoch_ms: epochMilliseconds,
+const FORMATS: Readonly<Record<NamedFormat, (epochMs: number, like: string) => string>> = {
+  iso: (epochMs) => new Date(epochMs).toISOString(),
+  epoch_s: (epochMs) => String(Math.floor(epochMs / 1_000)),
+  epoch_ms: (epochMs) => String(epochMs),
   as_sent: (epochMs, like) => {
     if (!isNumber(like)) {
       const fraction = fractionDigits(like);
       // As many digits as the service writes, which may compare texts.
-      return iso(epochMs, like).replace(/\.(\d+)/, fraction === 0 ? '' : `.$1${'0'.repeat(Math.max(0, fraction - 3))}`);
+      return FORMATS.iso(epochMs, like).replace(
+        /\.(\d+)/,
+        fraction === 0 ? '' : `.$1${'0'.repeat(Math.max(0, fraction - 3))}`,
+      );
     }
     // Unix seconds have ten digits until the year 2286.
     const digits = like.split('.', 1)[0]?.length ?? 0;
-    if (digits <= 11) return like.includes('.') ? (epochMs / 1_000).toFixed(3) : epochSeconds(epochMs, like);
-    return digits > 14 ? `${epochMs}000` : epochMilliseconds(epochMs, like);
+    if (digits <= 11) return like.includes('.') ? (epochMs / 1_000).toFixed(3) : FORMATS.epoch_s(epochMs, like);
+    return digits > 14 ? `${epochMs}000` : FORMATS.epoch_ms(epochMs, like);
   },
 };

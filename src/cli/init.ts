@@ -1,4 +1,3 @@
-// `content-sync init`: writes a working config from an address and a credential, and checks it.
 import { appendFileSync, chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, isAbsolute, join, relative, resolve } from 'node:path';
 import { Command } from 'commander';
@@ -14,20 +13,16 @@ import { ConfigError } from '../model/errors.ts';
 import { checkSource, findingsText, type Section, withShortTimeouts } from './check.ts';
 import { type CliContext, EXIT_CODES, type ExitCode, print } from './command/context.ts';
 import { silentLog } from './command/sources.ts';
-import { findService, type FoundService, type NamedProfile } from './init/find-service.ts';
+import { findService, type FoundService, type NamedProfile, type ServiceOptions } from './init/find-service.ts';
 import { dropFailed, findCollections, type OwnProfile, ownProfileText } from './init/own-profile.ts';
 import { Questions } from './init/questions.ts';
 import { syncHere } from './sync.ts';
 
+// `content-sync init`: writes a working config from an address and a credential, and checks it.
+
 /** Every question has an option that answers it. */
-interface InitOptions {
+interface InitOptions extends ServiceOptions {
   url?: string;
-  credentialEnv?: string;
-  user?: string;
-  auth?: string;
-  header?: string[];
-  path?: string[];
-  openapi?: string;
   profile?: string;
   source?: string;
   warehouse?: string;

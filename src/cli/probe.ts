@@ -8,7 +8,7 @@ import { isLoopback } from '../config/warehouse-address.ts';
 import { ConfigError, messageOf } from '../model/errors.ts';
 import type { JsonValue } from '../model/json.ts';
 import { visibleText } from '../model/visible-text.ts';
-import { type ProbeProgress, type ProbeResult, probeService } from '../probe/probe-service.ts';
+import { type ProbeOptions, type ProbeProgress, type ProbeResult, probeService } from '../probe/probe-service.ts';
 import { toYaml } from '../probe/profile.ts';
 import { type CliContext, EXIT_CODES, print } from './command/context.ts';
 
@@ -59,22 +59,21 @@ async function probeWith(context: CliContext, url: string, flags: ProbeFlags): P
   if (credential !== null && flags.allowInsecure !== true) {
     refuseInsecure(baseUrl, 'where the network is safe, add --allow-insecure');
   }
-  const openapi = flags.openapi === undefined ? undefined : readOpenapi(context, flags.openapi, baseUrl);
   writeStatus(context, `sending requests to ${baseUrl.origin}, one after the other; nothing is changed there`);
-  const { clock, secrets, signal } = context;
-  return probeService({
-    network: defaultNetwork(context.cwd, context.env),
-    baseUrl,
-    credential,
-    auth: flags.auth,
-    paths: flags.path,
-    ...openapi,
-    maxRequests,
-    clock,
-    secrets,
-    signal,
-    progress: progressOn(context),
-  });
+  const { auth, path: paths } = flags;
+  return runProbe(context, flags.openapi, { baseUrl, credential, auth, paths, maxRequests });
+}
+
+/** Probes the service in the environment of a command. `openapi` is a file, or a path or URL of the service. */
+export function runProbe(
+  context: CliContext,
+  openapi: string | undefined,
+  options: Omit<ProbeOptions, 'clock' | 'secrets' | 'signal'>,
+): Promise<ProbeResult> {
+  const { cwd, env, clock, secrets, signal } = context;
+  const document = openapi === undefined ? {} : readOpenapi(context, openapi, options.baseUrl);
+  const common = { network: defaultNetwork(cwd, env), clock, secrets, signal, progress: progressOn(context) };
+  return probeService({ ...options, ...document, ...common });
 }
 
 /** Throws `ConfigError` if others on the network could read a credential that is sent there. */
@@ -112,7 +111,7 @@ function readCredential({ env }: CliContext, { credentialEnv, user, auth }: Prob
 }
 
 /** Reads an OpenAPI document from a file, or returns its path at the service. */
-export function readOpenapi(
+function readOpenapi(
   { cwd }: CliContext,
   name: string,
   baseUrl: URL,
@@ -153,7 +152,7 @@ function writeStatus({ stderr }: CliContext, text: string): void {
 }
 
 /** Shows the progress in one line that is overwritten, on a terminal only. */
-export function progressOn({ stderr }: CliContext): (progress: ProbeProgress) => void {
+function progressOn({ stderr }: CliContext): (progress: ProbeProgress) => void {
   if (stderr.isTTY !== true) return () => undefined;
   return ({ about, requested, requests, maxRequests }) => {
     const line = visibleText(`${requests}/${maxRequests} ${about}: ${requested}`).slice(0, (stderr.columns ?? 80) - 1);

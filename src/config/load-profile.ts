@@ -1,25 +1,16 @@
+import { existsSync, readdirSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
+import { checkValue } from './file/check-value.ts';
+import { interpolate, type InterpolationContext, secretsIn } from './file/interpolate.ts';
+import { type Fault, type FieldPath, isPlainMap, mapTexts, partAt, readYamlFile, replaceAt, type SettingsFinding, valueAt, type YamlFile } from './file/yaml-file.ts';
+import { type Profile, profileSchema } from './profile/profile.ts';
+
 /**
  * Loads a profile (`profileReader`). A profile may extend another one, a resource another resource, and all resources
  * inherit `defaults`: their fields are merged here before the result is checked. A fault is reported in the file from which
  * the field comes.
  */
-import { existsSync, readdirSync } from 'node:fs';
-import { dirname, join, resolve } from 'node:path';
-import { checkValue } from './file/check-value.ts';
-import { interpolate, secretsIn, type InterpolationContext } from './file/interpolate.ts';
-import {
-  type Fault,
-  type FieldPath,
-  isPlainMap,
-  mapTexts,
-  partAt,
-  readYamlFile,
-  type SettingsFinding,
-  valueAt,
-  type YamlFile,
-  replaceAt,
-} from './file/yaml-file.ts';
-import { type Profile, profileSchema } from './profile/profile.ts';
 
 /** A loaded profile; null if it has faults. */
 export interface LoadedProfile {
@@ -66,7 +57,7 @@ function loadProfile(name: string, folder: string, context: ProfileContext): Loa
   if (!existsSync(path)) return { missing: missingProfile(name, context.displayPath(path)) };
   const { layers, faults } = readLayers(path, context, []);
   if (faults.length > 0) return { profile: null, faults, secrets: [] };
-  const extended = layers.map(({ fields }) => fields).reduceRight((base, over) => extendProfile(base, over), {});
+  const extended = mergeLayers(layers);
   const inherited = inheritResources(extended);
   const filled = interpolate(inherited.value, context);
   const secrets = [...filled.secrets, ...secretsIn(filled.value, filled.paths)];
@@ -87,10 +78,56 @@ export function readPackagedProfile(name: string): Profile {
   return loaded.profile;
 }
 
-/** Names of the shipped profiles. */
+/** Names of the shipped profiles, without the families, which have no resources. */
 export function packagedProfiles(): string[] {
+  return shippedNames().filter((name) => !name.startsWith(FAMILY));
+}
+
+function shippedNames(): string[] {
   const files = readdirSync(join(packageRoot(), 'config', 'profiles'));
   return files.flatMap((file) => (file.endsWith('.yaml') ? [file.slice(0, -'.yaml'.length)] : [])).toSorted();
+}
+
+/** Begins the names of shipped profiles that only have `defaults`: those of all OData services, for example. */
+const FAMILY = 'family-';
+
+/**
+ * The profile of a probed service, written as one that extends a family and contains only what differs. It stays as it is
+ * if no family has its list of records and its pages, or if loading the shorter form would give another profile.
+ */
+export function extendFamily(fields: ProfileFields, profile: Profile): ProfileFields {
+  const { resources, ...others } = fields;
+  const names = Object.keys(isPlainMap(resources) ? resources : {});
+  const withoutFields = { resources: Object.fromEntries(names.map((name) => [name, {}])) };
+  const context = { env: {}, readSecret: () => '', shown: (path: string) => path };
+  for (const name of shippedNames().filter((each) => each.startsWith(FAMILY))) {
+    const family = mergeLayers(readLayers(profilePath(name, ''), context, []).layers);
+    const inherited = inheritResources(extendProfile(family, withoutFields)).value;
+    const own = names.map((each) => {
+      const path = ['resources', each];
+      return [each, subtract(valueAt(inherited, path), valueAt(fields, path))] as const;
+    });
+    // Services differ in the size of a page, but those of one family in nothing else of it.
+    const isMember = own.some(([, { records, page = {} }]) => {
+      return records === undefined && Object.keys(page ?? {}).every((field) => field === 'size');
+    });
+    const shorter = { extends: name, ...subtract(inherited, others), resources: Object.fromEntries(own) };
+    const loaded = profileSchema.safeParse(inheritResources(extendProfile(family, shorter)).value).data;
+    const isEqual = isDeepStrictEqual(loaded, { ...profile, extends: name, defaults: loaded?.defaults });
+    if (isMember && isEqual) return shorter;
+  }
+  return fields;
+}
+
+/** The inverse of `merge`: what a map that extends `base` must contain so that it becomes `fields`. */
+function subtract(base: unknown, fields: unknown): ProfileFields {
+  const own = Object.entries(isPlainMap(fields) ? fields : {}).flatMap(([key, value]) => {
+    const below = partAt(base, key);
+    if (isDeepStrictEqual(below, value)) return [];
+    const isMerged = isPlainMap(below) && isPlainMap(value) && isSameKind(below, value);
+    return [[key, isMerged ? subtract(below, value) : value]];
+  });
+  return Object.fromEntries(own);
 }
 
 /** The path of a profile: in this package for a bare name, else relative to `folder`. */
@@ -100,6 +137,11 @@ function profilePath(name: string, folder: string): string {
 
 function missingProfile(name: string, displayPath: string): string {
   return `expected one of ${packagedProfiles().join(', ')} or the path of a profile, got ${JSON.stringify(name)} (no file ${displayPath})`;
+}
+
+/** The fields of the first file, and those that it inherits from the others. */
+function mergeLayers(layers: readonly Layer[]): ProfileFields {
+  return layers.map(({ fields }) => fields).reduceRight((base, over) => extendProfile(base, over), {});
 }
 
 /** Reads the file, then each profile that it extends in turn. */

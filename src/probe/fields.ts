@@ -137,14 +137,10 @@ export function probeDeleted({ records, findings }: ProbedListing): void {
   const marks = paths
     .filter((path) => DELETED.test(path))
     .map((path) => ({ path, count: valuesAt(records, path).filter(Boolean).length }));
-  const set = marks.find(({ count }) => count > 0);
-  if (set !== undefined) {
-    return findings.proved(['deleted', 'field'], set.path, `set in ${set.count} of ${records.length} listed records`);
-  }
-  const [unset] = marks;
-  if (unset !== undefined) {
-    const evidence = `named so, and set in none of ${records.length} listed records`;
-    return findings.proved(['deleted', 'field'], unset.path, evidence);
+  const mark = marks.find(({ count }) => count > 0) ?? marks[0];
+  if (mark !== undefined) {
+    const set = mark.count > 0 ? `set in ${mark.count}` : 'named so, and set in none';
+    return findings.proved(['deleted', 'field'], mark.path, `${set} of ${records.length} listed records`);
   }
   const path = paths.find(
     (each) => STATUS.test(each) && valuesAt(records, each).every((state) => typeof state === 'string'),

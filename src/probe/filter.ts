@@ -191,13 +191,13 @@ async function verifyFilter(
   formats: readonly TimeFormat[],
 ): Promise<Filter | null> {
   const now = serviceTime(listing);
-  const { id, updated, isWhole, conventions } = listing;
+  const { id, updated, isComplete, conventions } = listing;
   const toListed = (records: readonly JsonObject[]): ListedPage => ({
     records: records.map((record) => {
       return { key: recordKeyText(record, id), text: '', at: changeTime(record, updated) ?? -Infinity };
     }),
     total: null,
-    isWhole: isWhole === true,
+    isComplete: isComplete === true,
   });
   const unfiltered = toListed(listing.records);
   for (const format of formats) {

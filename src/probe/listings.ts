@@ -23,22 +23,32 @@ const COLLECTIONS = /collection|dataset|layer|table|entit/;
 /** Further requests for the search, of those that each listing has. */
 const REQUESTS_PER_FOUND = 17;
 
-interface ListingSearch {
+export interface ListingSearch {
+  /** Http or https; paths are requested below it. */
   baseUrl: URL;
+  /** Null for a service that wants none. */
   credential: Credential | null;
+  /** `bearer`, `basic`, `header:<name>` or `query:<name>`: the only form that is tried. */
   auth?: string | undefined;
+  /** Listings below the base URL; found by experiment if there are none. */
   paths?: readonly string[] | undefined;
   openapi?: JsonValue | undefined;
+  /** Path or URL of one at the service. */
   openapiPath?: string | undefined;
-  findings: Findings;
-  /** Called after the credential was examined. */
-  onListings: () => void;
 }
 
-/** Finds the form of the credential, and the listings, each with its first page. */
-export async function findListings(context: ProbeContext, search: ListingSearch): Promise<ProbedListing[]> {
+/**
+ * Finds the form of the credential, and the listings, each with its first page. Calls `onListings` after the credential
+ * was examined.
+ */
+export async function findListings(
+  context: ProbeContext,
+  search: ListingSearch,
+  findings: Findings,
+  onListings: () => void,
+): Promise<ProbedListing[]> {
   const { client, conventions } = context;
-  const { baseUrl, credential, findings } = search;
+  const { baseUrl, credential } = search;
   findings.proved(['version_prefix'], '', 'paths are asked below the address');
   const given = await givenCandidates(context, search);
   client.form = NO_CREDENTIAL;
@@ -49,7 +59,7 @@ export async function findListings(context: ProbeContext, search: ListingSearch)
   const isAdmitted = await probeAuth({ client, credential, forced: search.auth, reference, documented, findings });
   // More requests with a refused credential find nothing, and may lock an account.
   if (!isAdmitted && client.isRefused()) return [];
-  search.onListings();
+  onListings();
   if (given.length > 0) return openListings(context, baseUrl, given);
   const isComplete = found !== null && found.candidates.length > 0;
   const { candidates } = isComplete ? found : await discover(place, false);
@@ -125,7 +135,11 @@ async function openListing(
   const [requested = ''] = candidate.path.split('?');
   const query = Object.fromEntries(requestUrl(baseUrl, { path: candidate.path }).searchParams);
   const parts = requested.split('/').filter((part) => part !== '');
-  const name = resourceName(parts, taken);
+  // A part such as `_all_docs` is an operation of the service rather than the name of a collection.
+  const name = resourceName(
+    parts.filter((part) => !part.startsWith('_')),
+    taken,
+  );
   const { first, starter } = await firstPage(context, requested, query, candidate);
   const lists = isUsable(first) ? recordLists(first.json ?? null, parts.at(-1) ?? '') : [];
   const list = lists.find((each) => recordsIn(first, each.path) !== null);
@@ -144,7 +158,16 @@ async function openListing(
   if (unwrap.length > 0) findings.proved(['unwrap'], unwrap, 'objects of the records that hold one plain value');
   const records = recordsIn(first, list.path, unwrap) ?? [];
   const known = { path, query, first, recordsPath: list.path, records, findings, name, unwrap, starter };
-  return { ...context, ...known, isWhole: null, total: null, firstPage: {}, id: '', updated: [], item: candidate.item };
+  return {
+    ...context,
+    ...known,
+    isComplete: null,
+    total: null,
+    firstPage: {},
+    id: '',
+    updated: [],
+    item: candidate.item,
+  };
 }
 
 /** The first page; if a given path is refused without a cursor, it is requested with a first cursor. */

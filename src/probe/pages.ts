@@ -1,4 +1,5 @@
-// Finds how a listing is split into pages, and how its end is known.
+// Finds how a listing is split into pages, and how its end is known. Example: `limit=2` makes the page smaller, `limit=2&page=2`
+// lists the two records after those, and a page past the end is empty: the profile gets `style: page`.
 import type { JsonObject } from '../model/json.ts';
 import { fieldAt } from '../rows/records/as-record.ts';
 import { findPageSize, keepRecords, type PageSize, SMALL_PAGE } from './page-size.ts';
@@ -6,7 +7,6 @@ import { describeResponse, isRefusal, isUsable, type ProbeResponse, type QueryPa
 import { isSamePage, type ProbedListing, recordKeyText, requestPage } from './probed-listing.ts';
 import { recordsIn } from './record-lists.ts';
 import { countsIn, nextSigns, plainValues } from './response-signs.ts';
-
 import {
   CURSOR_PARAMS,
   KEY_PARAMS,
@@ -30,6 +30,7 @@ const END_CURSOR = /^(?:-1|0|end|none|last)$/i;
 
 type PageFields = Readonly<Record<string, unknown>>;
 
+/** Finds the parameter for the size, then what leads to the second page, then how the last page is recognised. */
 export async function probePages(listing: ProbedListing): Promise<void> {
   const { findings, conventions, first, recordsPath } = listing;
   const totals = countsIn(first, recordsPath).stated.filter((total) => total >= listing.records.length);
@@ -59,11 +60,7 @@ export async function probePages(listing: ProbedListing): Promise<void> {
   else if (style === 'page' || style === 'offset') await probePastEnd(listing, page, name, shown.size);
   if (firstCursor === undefined) keepStarter(listing);
   if (name !== null) conventions.parameters.add(name);
-  const ends = findings.all.flatMap(({ path: [, , part, field, ...below], value }) =>
-    part === 'page' && /^(?:end|absent_is_end)$/.test(field ?? '')
-      ? [{ path: [part, field ?? '', ...below], value }]
-      : [],
-  );
+  const ends = findings.all.filter(({ path }) => /^page (?:end|absent_is_end)/.test(path.slice(2).join(' ')));
   conventions.page = { fields: { ...page, size_param: name }, size: shown.size, ends };
 }
 
@@ -85,7 +82,7 @@ async function probeLikeBefore(listing: ProbedListing): Promise<boolean> {
   if (!isSamePage(small.records ?? [], records.slice(0, 1), listing.id)) return false;
   const evidence = `as in the resource before; ${describeResponse(response)}, ${records.length} records; ${describeResponse(small.response)}, ${small.records?.length ?? 0}`;
   for (const [key, value] of Object.entries({ ...fields, size })) findings.proved(['page', key], value, evidence);
-  for (const { path, value } of ends) findings.proved(path, value, 'as in the resource before');
+  for (const { path, value } of ends) findings.proved(path.slice(2), value, 'as in the resource before');
   await probeCounts(listing, small.response, response);
   return true;
 }
@@ -99,16 +96,16 @@ async function reportOnlyPage(listing: ProbedListing, size: PageSize | null): Pr
   const shown = size?.sizeEvidence ?? `${describeResponse(first)}, ${count} records, and no parameter makes it fewer`;
   const evidence = `${shown}; no parameter leads to a second page`;
   const isCut = saysMore || (total !== null && total > count);
-  const whole = isCut ? null : await showWhole(listing, size);
-  if (whole !== null) {
+  const proof = isCut ? null : await whyComplete(listing, size);
+  if (proof !== null) {
     // A service that cuts the listing, and has no second page, is requested for one large page.
     if (size !== null) {
       listing.query = { ...listing.query, ...firstPage };
       findings.proved(['query'], listing.query, evidence);
     }
-    listing.isWhole = true;
-    listing.conventions.largestWhole = Math.max(listing.conventions.largestWhole, count);
-    return findings.proved(['page', 'style'], 'single', `${evidence}; ${whole}`);
+    listing.isComplete = true;
+    listing.conventions.largestUnpaged = Math.max(listing.conventions.largestUnpaged, count);
+    return findings.proved(['page', 'style'], 'single', `${evidence}; ${proof}`);
   }
   const why = `${evidence}; as many may be just a page: name its parameters, or set \`style: single\` if there is no more`;
   if (listing.conventions.unknown !== 'ignored') return findings.guessed(['page', 'style'], 'single', why);
@@ -118,7 +115,7 @@ async function reportOnlyPage(listing: ProbedListing, size: PageSize | null): Pr
 }
 
 /** What shows that a listing without pages has no more records; null if nothing does. */
-async function showWhole(listing: ProbedListing, size: PageSize | null): Promise<string | null> {
+async function whyComplete(listing: ProbedListing, size: PageSize | null): Promise<string | null> {
   const { records, total, id, conventions, first, recordsPath } = listing;
   const count = records.length;
   const { totals, stated } = countsIn(first, recordsPath);
@@ -127,7 +124,7 @@ async function showWhole(listing: ProbedListing, size: PageSize | null): Promise
   // A parameter that takes a size, and gets no more than none does, may have met the service's maximum.
   if (size !== null && (recordsIn(first, recordsPath)?.length ?? 0) >= count) return null;
   if (!USUAL_SIZES.has(count)) return 'no service cuts a page there';
-  if (conventions.largestWhole > count) return 'another listing without pages has more';
+  if (conventions.largestUnpaged > count) return 'another listing without pages has more';
   const numbers = records.map((record) => fieldAt(record, id)).filter((value) => typeof value === 'number');
   const last = Math.max(...numbers);
   if (numbers.length < count || last - Math.min(...numbers) !== count - 1) return null;
@@ -155,8 +152,8 @@ async function probeOffsetTexts(listing: ProbedListing): Promise<boolean> {
   const { records, findings, first, total } = listing;
   const at = Math.min(SMALL_PAGE, records.length - 1);
   const isRange = /range/i.test(Object.keys(first.headers).join(' '));
-  const isWhole = total === records.length;
-  if (at < 1 || isWhole || !(isRange || total !== null || USUAL_SIZES.has(records.length))) return false;
+  const isComplete = total === records.length;
+  if (at < 1 || isComplete || !(isRange || total !== null || USUAL_SIZES.has(records.length))) return false;
   for (const { query = {}, headers = {} } of OFFSET_TEXTS) {
     const open = (offset: number) => {
       const fill = (texts: QueryParams): QueryParams =>
@@ -194,11 +191,11 @@ async function probeCounts(listing: ProbedListing, small: ProbeResponse, large: 
   if (total === undefined) {
     const { saysMore, cursors } = nextSigns(large, recordsPath);
     const isShort = count < Math.max(0, ...Object.values(firstPage).map(Number));
-    listing.isWhole = !saysMore && cursors.length === 0 && isShort ? true : null;
+    listing.isComplete = !saysMore && cursors.length === 0 && isShort ? true : null;
     return;
   }
   listing.total = total.value;
-  listing.isWhole = total.value === count;
+  listing.isComplete = total.value === count;
   if (total.value !== fewer || count > fewer) {
     findings.proved(['page', 'total'], total.path, `${total.value} on a page of ${fewer} and on one of ${count}`);
   }
@@ -218,7 +215,8 @@ async function probePastEnd(
   const { findings, total } = listing;
   const page = total === null ? 9_999 : Math.ceil(total / size) + 2;
   const number = style === 'page' ? page : page * size;
-  const query = { ...sizeQuery(sizeParam, size), [String(pageParam ?? offsetParam)]: String(number) };
+  const sized = sizeParam === null ? {} : { [sizeParam]: String(size) };
+  const query = { ...sized, [String(pageParam ?? offsetParam)]: String(number) };
   const { response, records } = await requestPage(listing, query);
   const evidence = `past the end: ${describeResponse(response)}`;
   if (isRefusal(response)) {
@@ -260,7 +258,7 @@ async function probeLastPage(
     const evidence = `${describeResponse(response)}, the last page has no ${path}`;
     return findings.proved(['page', 'absent_is_end'], true, evidence);
   }
-  if (typeof param !== 'string' || listing.isWhole === false) return;
+  if (typeof param !== 'string' || listing.isComplete === false) return;
   let evidence = `on the page that holds all, ${path} is the one that was sent`;
   if (next !== starter[param]) {
     const after = await requestPage(listing, { ...firstPage, [param]: next });
@@ -279,13 +277,11 @@ async function probeLastPage(
 interface SmallPage {
   response: ProbeResponse;
   records: JsonObject[];
-  /** The request for it; null if no parameter takes the size. */
-  sizeParam: string | null;
   size: number;
-}
-
-function sizeQuery(sizeParam: string | null, size: number): QueryParams {
-  return sizeParam === null ? {} : { [sizeParam]: String(size) };
+  /** Null if no parameter takes the size. */
+  sizeParam: string | null;
+  /** The parameters of the request for it. */
+  query: QueryParams;
 }
 
 /** A step that may lead to the second page: by a parameter, or by an address that the response names. */
@@ -306,18 +302,21 @@ interface FoundStep {
 /** The first step that leads from a small page to the second one. */
 async function findStep(listing: ProbedListing, sizeParam: string | null): Promise<FoundStep | null> {
   const { records: known, first } = listing;
-  const size = sizeParam === null ? known.length : known.length > SMALL_PAGE ? SMALL_PAGE : 1;
-  const { response, records } =
-    sizeParam === null ? { response: first, records: known } : await requestPage(listing, sizeQuery(sizeParam, size));
-  if (records === null || records.length === 0) return null;
-  const small = { response, records, sizeParam, size };
+  let small: SmallPage = { response: first, records: known, size: known.length, sizeParam, query: {} };
+  if (sizeParam !== null) {
+    const size = known.length > SMALL_PAGE ? SMALL_PAGE : 1;
+    const query = { [sizeParam]: String(size) };
+    const { response, records } = await requestPage(listing, query);
+    small = { response, records: records ?? [], size, sizeParam, query };
+  }
+  if (small.records.length === 0) return null;
   for (const steps of possibleSteps(listing, small)) {
     for (const step of (await mayLead(listing, small, steps)) ? steps : []) {
       const next = await followStep(listing, small, step);
       const page = next === null ? null : await pageReached(listing, small, step, next.records ?? []);
       if (next === null || page === null) continue;
       const evidence = `${describeResponse(next.response)}, ${next.records?.length} further records`;
-      return { page, evidence, small: response, next: next.response };
+      return { page, evidence, small: small.response, next: next.response };
     }
   }
   return null;
@@ -327,7 +326,7 @@ async function findStep(listing: ProbedListing, sizeParam: string | null): Promi
 async function mayLead(listing: ProbedListing, small: SmallPage, steps: readonly Step[]): Promise<boolean> {
   if (listing.conventions.unknown !== 'ignored' || steps.length < 3) return true;
   const query = Object.assign({}, ...steps.map((step) => step.query ?? {}));
-  const { records } = await requestPage(listing, { ...sizeQuery(small.sizeParam, small.size), ...query });
+  const { records } = await requestPage(listing, { ...small.query, ...query });
   return records === null || !isSamePage(records, small.records, listing.id);
 }
 
@@ -402,10 +401,10 @@ function lettersOf(name: string): string {
 /** Requests the second page; null for an address that is not followed. */
 async function followStep(
   listing: ProbedListing,
-  { response: { url: smallUrl }, sizeParam, size }: SmallPage,
+  { response: { url: smallUrl }, query: sized }: SmallPage,
   { query, address = '' }: Step,
 ): Promise<{ response: ProbeResponse; records: JsonObject[] | null } | null> {
-  if (query !== undefined) return requestPage(listing, { ...sizeQuery(sizeParam, size), ...query });
+  if (query !== undefined) return requestPage(listing, { ...sized, ...query });
   const { client, path, recordsPath, unwrap } = listing;
   const url = URL.parse(address, smallUrl.href);
   // Paths are requested below the base URL, with which the first page's address begins.
@@ -419,7 +418,7 @@ async function followStep(
 /** The page section if the records follow those of the first page, as far as the listing is known; else null. */
 async function pageReached(
   listing: ProbedListing,
-  { records: first, size, sizeParam }: SmallPage,
+  { records: first, size, query }: SmallPage,
   { page }: Step,
   records: readonly JsonObject[],
 ): Promise<PageFields | null> {
@@ -439,6 +438,6 @@ async function pageReached(
   if (position !== -1 || (!isNumbered && known.length > first.length)) return null;
   if (style !== 'page') return page;
   // After the known records it may be the third page as well: the page with the number 1 decides.
-  const one = await requestPage(listing, { ...sizeQuery(sizeParam, size), [String(param)]: '1' });
+  const one = await requestPage(listing, { ...query, [String(param)]: '1' });
   return isSamePage(first, one.records ?? [], id) ? page : fromZero;
 }

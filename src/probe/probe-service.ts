@@ -2,30 +2,18 @@
 import type { Network } from '../config/network.ts';
 import type { Clock } from '../model/clock.ts';
 import { ConfigError, SyncError } from '../model/errors.ts';
-import type { JsonValue } from '../model/json.ts';
 import { holdsSecret, scrub } from '../observe/scrub.ts';
 import { type Credential, namedHeaders, parseForm } from './credential-forms.ts';
 import { probeDeleted, probeTimes, probeView } from './fields.ts';
 import { probeFilter } from './filter.ts';
 import { probeId, probeItem } from './item.ts';
-import { findListings } from './listings.ts';
+import { findListings, type ListingSearch } from './listings.ts';
 import { probePages } from './pages.ts';
 import { ProbeClient, RequestsSpent } from './probe-client.ts';
 import type { ProbeContext, ProbedListing } from './probed-listing.ts';
 import { type Finding, type FittedProfile, newFindings, profileFrom } from './profile.ts';
 
-export interface ProbeOptions {
-  /** Http or https; paths are requested below it. */
-  baseUrl: URL;
-  /** Null for a service that wants none. */
-  credential: Credential | null;
-  /** `bearer`, `basic`, `header:<name>` or `query:<name>`: the only form that is tried. */
-  auth?: string | undefined;
-  /** Listings below the base URL; found by experiment if there are none. */
-  paths?: readonly string[] | undefined;
-  openapi?: JsonValue | undefined;
-  /** Path or URL of one at the service. */
-  openapiPath?: string | undefined;
+export interface ProbeOptions extends ListingSearch {
   /** If absent, 60 for the service and 25 for each listing. */
   maxRequests?: number | undefined;
   /** Chooses among the listings that were found; all of them if absent. */
@@ -100,10 +88,16 @@ export async function probeService(options: ProbeOptions): Promise<ProbeResult> 
   await using client = new ProbeClient({ ...common, maxRequests, onRequest });
   try {
     const nothing = { unknown: null, page: null, filter: null, item: null, gone: null };
-    const seen = { parameters: new Set<string>(), credentialText: '', updated: [], isUnsized: false, largestWhole: 0 };
+    const seen = {
+      parameters: new Set<string>(),
+      credentialText: '',
+      updated: [],
+      isUnsized: false,
+      largestUnpaged: 0,
+    };
     const context: ProbeContext = { client, clock, conventions: { ...nothing, ...seen }, notes: [] };
     const findings = newFindings();
-    const all = await findListings(context, { ...options, findings, onListings: () => (about = 'listings') });
+    const all = await findListings(context, options, findings, () => (about = 'listings'));
     if (all.length === 0) throw noListing(client, options);
     const chosen = choose === undefined ? null : await choose(all.map(toSummary));
     const selected = chosen === null ? all : all.filter(({ name }) => chosen.includes(name));

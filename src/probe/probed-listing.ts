@@ -19,15 +19,11 @@ export interface Conventions {
   /** What a document says about credentials. */
   credentialText: string;
   /** The page section of a profile without what depends on the resource, the number of records per page, and the ends. */
-  page: {
-    fields: Readonly<Record<string, unknown>>;
-    size: number;
-    ends: readonly Pick<Finding, 'path' | 'value'>[];
-  } | null;
+  page: { fields: Readonly<Record<string, unknown>>; size: number; ends: readonly Finding[] } | null;
   /** True if an earlier listing has no parameter for the size of a page. */
   isUnsized: boolean;
   /** Records of the largest listing that has no pages; 0 while there is none. */
-  largestWhole: number;
+  largestUnpaged: number;
   /** Parameters, as `filter.ts` writes them. */
   filter: { form: QueryParams; format: string } | 'none' | null;
   /** The fields with the time of change. */
@@ -62,8 +58,8 @@ export interface ProbedListing extends ProbeContext {
   starter: QueryParams;
   /** The longest run of records from the beginning of the listing that was seen. */
   records: JsonObject[];
-  /** True if the listing has no other records; null while that is not known. */
-  isWhole: boolean | null;
+  /** True if `records` are all that the listing has; null while that is not known. */
+  isComplete: boolean | null;
   total: number | null;
   /** Parameters of the first page, so that it holds as many records as the profile requests. */
   firstPage: QueryParams;

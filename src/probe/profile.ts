@@ -1,6 +1,7 @@
 // Makes a profile of the findings, and writes it with the evidence for each line.
 import { Document, isCollection, isMap, isNode, isPair, isScalar, type Node } from 'yaml';
 import { escapePlaceholders } from '../config/file/interpolate.ts';
+import { extendFamily } from '../config/load-profile.ts';
 import { type Profile, profileSchema } from '../config/profile/profile.ts';
 import { shortenText } from '../http/body/read-body.ts';
 import { SyncError } from '../model/errors.ts';
@@ -109,13 +110,14 @@ function toFields(findings: readonly Finding[]): Fields {
 
 const MAX_EVIDENCE = 220;
 
-type Written = Omit<FittedProfile, 'profile'> & { baseUrl: string; requests: number; notes: readonly string[] };
+type Written = FittedProfile & { baseUrl: string; requests: number; notes: readonly string[] };
 
 /** The profile as a file, with the evidence as a comment on each line, or `not proved`. */
-export function toYaml({ fields, findings, lost, baseUrl, requests, notes }: Written): string {
-  const document = new Document(escapePlaceholders(fields));
+export function toYaml({ fields, profile, findings, lost, baseUrl, requests, notes }: Written): string {
+  const document = new Document(escapePlaceholders(extendFamily(fields, profile)));
   let before = '';
-  for (const { path, proved, evidence } of findings) {
+  // What a family of services says has no line, and so no evidence.
+  for (const { path, proved, evidence } of findings.filter((finding) => document.hasIn(finding.path))) {
     const text = formatEvidence(evidence, proved);
     addComment(document, path, text === before ? formatEvidence('likewise', proved, ', ') : text);
     before = text;

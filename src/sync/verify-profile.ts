@@ -1,5 +1,4 @@
-// Verifies unverified fields of a profile by a full scan; and adds the mask of hidden fields to a profile.
-import { describeHidden, requestWithoutParameters } from '../checks/listing.ts';
+import { requestWithoutParameters } from '../checks/listing.ts';
 import { withStoredNames } from '../config/profile/incremental.ts';
 import type { Profile, ResourceProfile } from '../config/profile/profile.ts';
 import type { RecordMask } from '../config/profile/record-fields.ts';
@@ -12,6 +11,8 @@ import { countUntimedRows } from './filter/filter-evidence.ts';
 import type { RunContext } from './run-progress.ts';
 import { partitionsOf } from './scan/resume-scan.ts';
 import type { FinishedScan } from './scan/scan-until-complete.ts';
+
+// Verifies unverified fields of a profile by a full scan; and adds the mask of hidden fields to a profile.
 
 /**
  * After a full scan that found nothing for an empty copy: requests the listing once more without parameters. Throws
@@ -30,11 +31,10 @@ export async function verifyEmptyListing(context: RunContext, before: Checkpoint
     const stored = (await readCheckpoint(warehouse.own, owned.resource)) ?? before;
     const reset = { ...stored, cursor: null, cursor_key: null, cursor_seen_at: null, last_full_at, last_success_at };
     await owned.commit([saveCheckpoint(warehouse.own, reset)]);
-    const { message, hint } = describeHidden(bare);
-    throw new SyncError('parameters_hide_records', message, { recovery: 'stop', hint });
+    throw new SyncError('parameters_hide_records', bare.message, { recovery: 'stop', hint: bare.hint });
   }
   if (bare.is === 'filtered') {
-    progress.warnings.push({ code: 'listing_filtered', ...describeHidden(bare) });
+    progress.warnings.push({ code: 'listing_filtered', message: bare.message, hint: bare.hint });
     return;
   }
   progress.warnings.push({

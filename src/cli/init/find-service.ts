@@ -6,10 +6,10 @@ import type { Profile } from '../../config/profile/profile.ts';
 import { meetsConditions } from '../../http/outcome/outcome-table.ts';
 import { ConfigError } from '../../model/errors.ts';
 import { ProbeClient } from '../../probe/probe-client.ts';
-import { type ListingSummary, probeService, type ProbeResult } from '../../probe/probe-service.ts';
+import type { ListingSummary, ProbeResult } from '../../probe/probe-service.ts';
 import { toYaml } from '../../probe/profile.ts';
 import { alignedLines, type CliContext, print } from '../command/context.ts';
-import { progressOn, readOpenapi, refuseInsecure } from '../probe.ts';
+import { refuseInsecure, runProbe } from '../probe.ts';
 import type { Questions } from './questions.ts';
 
 /** The settings of a service for the config. */
@@ -32,13 +32,17 @@ export interface NamedProfile {
   profile: Profile;
 }
 
-interface ServiceQuery {
+interface ServiceQuery extends ServiceOptions {
   url: string;
   source: string;
   /** The profile that the user named; null if it is to be found. */
   given: NamedProfile | null;
   /** True if shipped profiles are not tried. */
   isProbed: boolean;
+}
+
+/** Options of the command about the credential and the listings. */
+export interface ServiceOptions {
   credentialEnv?: string;
   user?: string;
   auth?: string;
@@ -152,8 +156,6 @@ async function probeUnknown(context: CliContext, questions: Questions, query: Se
   const baseUrl = new URL(query.url);
   const credential = headers ?? (secret === null ? null : { secret: secret.value, user });
   if (credential !== null) refuseInsecure(baseUrl, 'where the network is safe, use probe --allow-insecure');
-  const { clock, secrets, signal } = context;
-  const openapi = query.openapi === undefined ? undefined : readOpenapi(context, query.openapi, baseUrl);
   const choose = (listings: readonly ListingSummary[]): Promise<string[]> => {
     const choices = listings.map(({ name, path, seen, total }) => ({
       value: name,
@@ -161,25 +163,13 @@ async function probeUnknown(context: CliContext, questions: Questions, query: Se
     }));
     return questions.several('Which listings are to be copied?', choices);
   };
-  const result = await probeService({
-    network: defaultNetwork(context.cwd, context.env),
-    baseUrl,
-    credential,
-    auth: form,
-    paths,
-    ...openapi,
-    choose,
-    clock,
-    secrets,
-    signal,
-    progress: progressOn(context),
-  });
+  const result = await runProbe(context, query.openapi, { baseUrl, credential, auth: form, paths, choose });
   print(context, `Found with ${result.requests} requests:\n${listingTable(result)}`);
   for (const note of result.notes) print(context, note);
   const { type = 'none' } = result.scheme;
   const known = secret === null ? {} : result.settings(`\${${secret.variable}}`);
   const auth = headers?.auth ?? { type, ...known };
-  const variables = secret?.isNew === true ? { [secret.variable]: secret.value } : {};
+  const { variables = {} } = secret ?? {};
   return { baseUrl: result.baseUrl, auth, variables, profile: '', profileText: toYaml(result), probed: result };
 }
 
@@ -222,8 +212,8 @@ function listingTable({ resources, profile }: ProbeResult): string {
 interface TakenSecret {
   variable: string;
   value: string;
-  /** True if the variable is not set yet: then it goes into `.env`. */
-  isNew: boolean;
+  /** The variable for `.env`, unless it is set already. */
+  variables: Record<string, string>;
 }
 
 /**
@@ -254,7 +244,7 @@ async function takeSecret(
   }
   if (value === '') return null;
   secrets.push(value);
-  return { variable, value, isNew };
+  return { variable, value, variables: isNew ? { [variable]: value } : {} };
 }
 
 /** The `auth` of the config, with the variable instead of the secret, and the variables for `.env`. */
@@ -263,5 +253,5 @@ function credentialSettings(type: string, secret: TakenSecret | null, user: stri
   const auth: Record<string, string> = { type };
   if (fields.user !== undefined && user !== undefined) auth[fields.user] = user;
   if (fields.secret !== undefined && secret !== null) auth[fields.secret] = `\${${secret.variable}}`;
-  return { auth, variables: secret?.isNew === true ? { [secret.variable]: secret.value } : {} };
+  return { auth, variables: secret?.variables ?? {} };
 }
