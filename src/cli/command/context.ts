@@ -4,8 +4,7 @@ import { styleText } from 'node:util';
 import type { Clock } from '../../model/clock.ts';
 import { ConfigError, DeferredError, messageOf, SyncError } from '../../model/errors.ts';
 import { visibleText } from '../../model/visible-text.ts';
-import { scrubJson, scrubOwn } from '../../observe/scrub.ts';
-import { toTypableCommands } from '../../observe/started-as.ts';
+import { scrubJson, scrubOwn, toTypableCommands } from '../../observe/scrub.ts';
 
 /** Where a command prints its result. */
 export interface ReportOutput {

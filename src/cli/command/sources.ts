@@ -34,6 +34,19 @@ export function sourceCommand(name: string): Command {
   return withSourceOptions(new Command(name)).option('--json', 'Print one JSON object per source');
 }
 
+/** A command that takes names of resources, and passes each chosen source to `work`, as `forEachSource` does. */
+export function resourceCommand<Options extends SourceOptions>(
+  name: string,
+  context: CliContext,
+  work: (chosen: ChosenSource, options: Options, names: readonly string[]) => Promise<ExitCode | void>,
+): Command {
+  return sourceCommand(name)
+    .argument('[resource...]', 'Only these resources of the profile')
+    .action(async (names: string[], options: Options) => {
+      await forEachSource(context, options, names, (chosen) => work(chosen, options, names));
+    });
+}
+
 export function withSourceOptions(command: Command): Command {
   const logLevel = new Option(
     '--log-level <level>',

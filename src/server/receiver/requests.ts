@@ -3,8 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream/promises';
 import { messageOf } from '../../model/errors.ts';
 import { waitAtMost } from '../../model/waiting.ts';
-import type { Pages } from '../endpoints/status-pages.ts';
-import { textResponse } from '../endpoints/responses.ts';
+import { type Pages, textResponse } from '../endpoints/status-pages.ts';
 import {
   type DeliveryOutcome,
   type ReceiverContext,
