@@ -63,7 +63,6 @@ export function withShortTimeouts(source: SourceSettings): SourceSettings {
   return { ...source, profile, max_wait: Math.min(source.max_wait, MAX_WAIT_MS) };
 }
 
-/** Compares config and profile with the service; copies nothing. */
 export async function checkSource(
   chosen: AppSource,
   resources: readonly string[],

@@ -13,7 +13,6 @@ import { eraseUnnamed } from '../sync/files/prune.ts';
 import type { CliContext } from './command/context.ts';
 import { whileOpen } from './command/sources.ts';
 
-/** The result of erasing the requested records of a resource. */
 export interface Erasure {
   requests: readonly ForgottenRow[];
   /** Waiting deliveries that name other records too; the next `serve` erases them. */

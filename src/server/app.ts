@@ -74,7 +74,6 @@ export interface Probe {
   close(): Promise<void>;
 }
 
-/** One open source with its warehouse, and the operations on it. */
 export interface App extends Probe {
   readonly warehouse: Warehouse;
   readonly files: FilesLane;

@@ -11,17 +11,8 @@ import { LOG_LEVELS, type LogLevel } from '../../model/vocabulary.ts';
 import { createLog } from '../../observe/log.ts';
 import { type App, type AppOptions, openApp } from '../../server/app.ts';
 import type { ServeConnection } from '../../server/controls/serve-connection.ts';
-import {
-  type CliContext,
-  type ErrorOutput,
-  EXIT_CODES,
-  type ExitCode,
-  exitCodeOfError,
-  printError,
-  worstExitCode,
-} from './context.ts';
+import { type CliContext, EXIT_CODES, type ExitCode, exitCodeOfError, printError, worstExitCode } from './context.ts';
 
-/** Options of every command for configured sources. */
 export interface SourceOptions {
   config?: string;
   source?: string;
@@ -144,7 +135,7 @@ function chosenResources(source: SourceSettings, names: readonly string[], { sou
 }
 
 /** The log of a command that prints its own messages. */
-export function silentLog({ stderr, secrets }: ErrorOutput): Logger {
+export function silentLog({ stderr, secrets }: CliContext): Logger {
   return createLog({ level: 'silent', secrets, destination: stderr });
 }
 

@@ -12,7 +12,6 @@ const MAX_FULL_SOURCES = 6;
 /** With more sources, further findings are only shown in the rows. */
 const MAX_FINDINGS = 8;
 
-/** Renders the status page: a few sources in full, or a table of many. */
 export function renderStatusPage(snapshot: StatusSnapshot, nonce: string): string {
   const found = findProblems(snapshot);
   const headline = buildHeadline(snapshot, found);

@@ -155,7 +155,6 @@ const COUNTS = [
   ['429', 'limited'],
 ] as const;
 
-/** The latest runs of all resources of a source. */
 export function latestRunsTable({ source, resources }: SourceStatus, view: SectionView): Markup {
   const runs = resources.flatMap((resource) => resource.runs).toSorted((a, b) => b.started_at - a.started_at);
   return runsTable(source, runs.slice(0, MAX_RUNS), view);

@@ -9,7 +9,6 @@ import { panel, renderInFrame, sectionView, type SectionView } from './page-fram
 import { runsTable } from './resources.ts';
 import { attentionList, refusedSection, renderSection, summary } from './source-section.ts';
 
-/** Renders the page of one source. */
 export function renderSourcePage(
   snapshot: StatusSnapshot,
   source: SourceStatus,
@@ -23,7 +22,6 @@ ${detailPanels(source, details, view)}`;
   return renderPage(only, source.source, nonce, content);
 }
 
-/** Renders the page of a source whose settings cannot be used. */
 export function renderRefusedPage(snapshot: StatusSnapshot, name: string, nonce: string): string {
   const only = { ...snapshot, sources: [], refused: snapshot.refused.filter(({ source }) => source === name) };
   return renderPage(only, name, nonce, markup`${only.refused.map(refusedSection)}`);

@@ -50,7 +50,6 @@ interface Times {
   startedAt: number;
 }
 
-/** Builds the status of a source from its warehouse, the memory of this process, and the settings. */
 export function sourceStatus(parts: StatusParts, { stored, counts, inbox }: SourceReading, times: Times): SourceStatus {
   const { source, activity, scrub } = parts;
   const files = stored.value?.files;
