@@ -25,11 +25,18 @@ export function sourceCommand(name: string): Command {
   return withSourceOptions(new Command(name)).option('--json', 'Print one JSON object per source');
 }
 
+/** What a command does with each chosen source; `names` are the resources as the command line names them. */
+type ResourceWork<Options> = (
+  chosen: ChosenSource,
+  options: Options,
+  names: readonly string[],
+) => Promise<ExitCode | void>;
+
 /** A command that takes names of resources, and passes each chosen source to `work`, as `forEachSource` does. */
 export function resourceCommand<Options extends SourceOptions>(
   name: string,
   context: CliContext,
-  work: (chosen: ChosenSource, options: Options, names: readonly string[]) => Promise<ExitCode | void>,
+  work: ResourceWork<Options>,
 ): Command {
   return sourceCommand(name)
     .argument('[resource...]', 'Only these resources of the profile')

@@ -133,14 +133,12 @@ const FILE_COUNTS = ['stored', 'waiting', 'failed', 'refused', 'gone'] as const 
 
 /** Files by status; null if the source copies no files. */
 function filesTable({ source, resources }: SourceStatus): Markup | null {
-  const known = resources.flatMap(({ resource, files }) => (files === undefined ? [] : [{ resource, files }]));
-  if (known.length === 0) return null;
-  const rows = known.map(({ resource, files }) => [
-    resource,
-    ...FILE_COUNTS.map((status) => countCell(files[status], formatNumber(files[status]))),
-    formatBytes(files.bytes),
-    fileErrorText(files),
-  ]);
+  const rows = resources.flatMap(({ resource, files }) => {
+    if (files === undefined) return [];
+    const counts = FILE_COUNTS.map((status) => countCell(files[status], formatNumber(files[status])));
+    return [[resource, ...counts, formatBytes(files.bytes), fileErrorText(files)]];
+  });
+  if (rows.length === 0) return null;
   const counts = [...FILE_COUNTS, 'size'].map(
     (status) => [`${status.slice(0, 1).toUpperCase()}${status.slice(1)}`, 'number'] as const,
   );
