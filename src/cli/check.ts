@@ -15,7 +15,7 @@ import { openProbe, type Probe } from '../server/app.ts';
 import { checkResource } from '../sync/check-resource.ts';
 import { type CliContext, EXIT_CODES, type Paint, painter, printReport, type TextTone } from './command/context.ts';
 import { findWarehouse } from './command/find-warehouse.ts';
-import { type AppSource, forEachSource, sourceCommand, type SourceOptions, whileOpen } from './command/sources.ts';
+import { type AppSource, resourceCommand, whileOpen } from './command/sources.ts';
 
 /** The user waits for the result, so one retry must do, and a long wait is a finding. */
 const MAX_ATTEMPTS = 2;
@@ -39,18 +39,13 @@ const TONES: Readonly<Record<CheckFinding['status'], TextTone>> = { ok: 'good', 
 
 /** Exit code 1 if a check fails. */
 export function checkCommand(context: CliContext): Command {
-  return sourceCommand('check')
-    .argument('[resource...]', 'Only these resources of the profile')
-    .action(async (names: string[], options: SourceOptions) => {
-      await forEachSource(context, options, names, async ({ source, resources, log }) => {
-        const chosen = { source: withShortTimeouts(source), log };
-        const { report, sections } = await checkSource(chosen, resources, context);
-        const paint = painter(context);
-        printReport(context, report, findingsText(source.name, sections, paint).trimEnd());
-        const findings = sections.flatMap((section) => section.findings);
-        return findings.some((finding) => finding.status === 'fail') ? EXIT_CODES.failed : EXIT_CODES.ok;
-      });
-    });
+  return resourceCommand('check', context, async ({ source, resources, log }) => {
+    const chosen = { source: withShortTimeouts(source), log };
+    const { report, sections } = await checkSource(chosen, resources, context);
+    printReport(context, report, findingsText(source.name, sections, painter(context)).trimEnd());
+    const findings = sections.flatMap((section) => section.findings);
+    return findings.some((finding) => finding.status === 'fail') ? EXIT_CODES.failed : EXIT_CODES.ok;
+  });
 }
 
 /** The findings about a resource, the service or the copy. */
@@ -68,7 +63,6 @@ export function withShortTimeouts(source: SourceSettings): SourceSettings {
   return { ...source, profile, max_wait: Math.min(source.max_wait, MAX_WAIT_MS) };
 }
 
-/** Compares config and profile with the service; copies nothing. */
 export async function checkSource(
   chosen: AppSource,
   resources: readonly string[],
@@ -81,13 +75,7 @@ export async function checkSource(
     const results = await whileOpen(opened, (probe) => checkService(probe, resources, context));
     const former = reader === null ? [] : await resourcesNotCopied(reader.own, chosen.source.resources);
     const checked = { ...results, resources: [...results.resources, ...former.map(formerResource)] };
-    const stores = storeFindings(chosen.source);
-    const report = {
-      source: chosen.source.name,
-      ...checked,
-      warehouse: finding,
-      ...stores,
-    };
+    const report = { source: chosen.source.name, ...checked, warehouse: finding, ...storeFindings(chosen.source) };
     return { report, sections: toSections(report) };
   } finally {
     await reader?.close();

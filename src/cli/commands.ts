@@ -1,7 +1,7 @@
 // All commands of the CLI, their help texts, and `runCli`, which runs one command line.
 import { Command, CommanderError } from 'commander';
 import { withEnvFile } from '../config/env-file.ts';
-import { toTypableCommands } from '../observe/started-as.ts';
+import { toTypableCommands } from '../observe/scrub.ts';
 import { systemClock } from '../observe/system-clock.ts';
 import {
   type CliContext,

@@ -12,8 +12,7 @@ import {
   caller,
   type ChosenSource,
   findServe,
-  forEachSource,
-  sourceCommand,
+  resourceCommand,
   type SourceOptions,
   whileOpen,
   withApp,
@@ -23,7 +22,7 @@ type ControlOptions = SourceOptions & { now?: true };
 
 /** Stores a pause: a running `serve` and every later process honour it. */
 export function pauseCommand(context: CliContext): Command {
-  return resourceCommand(context, 'pause', async ({ source, resources }) => {
+  return controlCommand(context, 'pause', async ({ source, resources }) => {
     const what = `${source.name} ${resources.join(', ')}`;
     return whileOpen(await openWarehouse(source.warehouse, context.clock), async (warehouse) => {
       const pause = { at: context.clock.now(), by: `${caller()} (command)` };
@@ -35,7 +34,7 @@ export function pauseCommand(context: CliContext): Command {
 
 /** Deletes a pause; deliveries stored meanwhile are processed. */
 export function resumeCommand(context: CliContext): Command {
-  return resourceCommand(context, 'resume', async ({ source, resources }) => {
+  return controlCommand(context, 'resume', async ({ source, resources }) => {
     return whileOpen(await openWarehouse(source.warehouse, context.clock), async (warehouse) => {
       const pauses = await readPauses(warehouse.own);
       const paused = resources.filter((resource) => pauses.has(resource));
@@ -48,26 +47,22 @@ export function resumeCommand(context: CliContext): Command {
 
 /** Has the running `serve` try again at once, after a fix. */
 export function retryCommand(context: CliContext): Command {
-  return resourceCommand(context, 'retry', (chosen, names, options) => retry(context, chosen, names, options)).option(
+  return controlCommand(context, 'retry', (chosen, options, names) => retry(context, chosen, names, options)).option(
     '--now',
     'Ignore the wait that the service requested, and send one request; works without `serve` too',
   );
 }
 
 /** A command for resources of a source; `work` returns the lines to print. */
-function resourceCommand(
+function controlCommand(
   context: CliContext,
   name: string,
-  work: (chosen: ChosenSource, names: readonly string[], options: ControlOptions) => Promise<string[]>,
+  work: (chosen: ChosenSource, options: ControlOptions, names: readonly string[]) => Promise<string[]>,
 ): Command {
-  return sourceCommand(name)
-    .argument('[resource...]', 'Only these resources of the profile')
-    .action(async (names: string[], options: ControlOptions) => {
-      await forEachSource(context, options, names, async (chosen) => {
-        const messages = await work(chosen, names, options);
-        printReport(context, { source: chosen.source.name, done: true, messages }, messages.join('\n'));
-      });
-    });
+  return resourceCommand(name, context, async (chosen, options: ControlOptions, names) => {
+    const messages = await work(chosen, options, names);
+    printReport(context, { source: chosen.source.name, done: true, messages }, messages.join('\n'));
+  });
 }
 
 /** Sends one request for the whole source, or one per named resource. */

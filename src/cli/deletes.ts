@@ -14,8 +14,7 @@ import { alignedLines, type CliContext, printReport } from './command/context.ts
 import {
   type ChosenSource,
   findServe,
-  forEachSource,
-  sourceCommand,
+  resourceCommand,
   type SourceOptions,
   whileOpen,
   withApp,
@@ -36,19 +35,13 @@ export function deletesCommand(context: CliContext): Command {
 }
 
 function listCommand(context: CliContext): Command {
-  return sourceCommand('list')
-    .description('List deletes that are held or not yet verified, oldest first')
-    .argument('[resource...]', 'Only these resources of the profile')
-    .action(async (names: string[], options: SourceOptions) => {
-      await forEachSource(context, options, names, async ({ source, resources }) => {
-        const warehouse = await openWarehouseToRead(source.warehouse, context.clock);
-        const waiting = await whileOpen(warehouse, () =>
-          Promise.all(resources.map((name) => waitingDeletes(warehouse, name))),
-        );
-        const deletes = waiting.flat();
-        printReport(context, { source: source.name, deletes }, formatTable(deletes));
-      });
-    });
+  return resourceCommand('list', context, async ({ source, resources }) => {
+    const warehouse = await openWarehouseToRead(source.warehouse, context.clock);
+    const reading = (): Promise<WaitingDelete[][]> =>
+      Promise.all(resources.map((name) => waitingDeletes(warehouse, name)));
+    const deletes = (await whileOpen(warehouse, reading)).flat();
+    printReport(context, { source: source.name, deletes }, formatTable(deletes));
+  }).description('List deletes that are held or not yet verified, oldest first');
 }
 
 const REASONS: Readonly<Record<WaitingDelete['reason'], string>> = {
@@ -71,16 +64,10 @@ function formatTable(deletes: readonly WaitingDelete[]): string {
 }
 
 function decideCommand(context: CliContext, decision: DecidedDeletes['decision']): Command {
-  return sourceCommand(decision)
-    .argument('[resource...]', 'Only these resources of the profile')
-    .option('--id <id...>', 'Only these records')
-    .action(async (names: string[], options: DecideOptions) => {
-      await forEachSource(context, options, names, async (chosen) => {
-        const { name: source } = chosen.source;
-        const decided = await decideInSource(context, chosen, decision, options.id ?? []);
-        printReport(context, { source, resources: decided }, decidedText(decided));
-      });
-    });
+  return resourceCommand(decision, context, async (chosen, options: DecideOptions) => {
+    const decided = await decideInSource(context, chosen, decision, options.id ?? []);
+    printReport(context, { source: chosen.source.name, resources: decided }, decidedText(decided));
+  }).option('--id <id...>', 'Only these records');
 }
 
 /** Stores the decision. A running `serve` finds confirmed deletes by itself; without one, this process carries them out. */

@@ -10,7 +10,7 @@ import type { SourceSettings } from '../config/settings.ts';
 import { openWarehouse } from '../database/databases.ts';
 import { SyncError } from '../model/errors.ts';
 import { untilAborted } from '../model/waiting.ts';
-import { toTypableCommands } from '../observe/started-as.ts';
+import { toTypableCommands } from '../observe/scrub.ts';
 import { type Sandbox, startSandbox } from '../sandbox/sandbox.ts';
 import { filesText, readFileStatus } from '../server/status/read-stored-status.ts';
 import type { SyncCommand } from '../sync/plan.ts';

@@ -6,7 +6,6 @@ import { readTables } from '../database/state/catalog.ts';
 import { openErasures, unerasedRecords, updateErasure } from '../database/state/forgotten.ts';
 import { ConfigError, SyncError } from '../model/errors.ts';
 import { timestampText } from '../model/timestamp-text.ts';
-import type { SourceSettings } from '../config/settings.ts';
 import type { App } from '../server/app.ts';
 import { forgetDeliveries, type ForgottenDeliveries } from '../server/inbox/forget-deliveries.ts';
 import { syncedResources } from '../server/source-supervisor.ts';
@@ -14,7 +13,6 @@ import { eraseUnnamed } from '../sync/files/prune.ts';
 import type { CliContext } from './command/context.ts';
 import { whileOpen } from './command/sources.ts';
 
-/** The result of erasing the requested records of a resource. */
 export interface Erasure {
   requests: readonly ForgottenRow[];
   /** Waiting deliveries that name other records too; the next `serve` erases them. */
@@ -70,11 +68,6 @@ async function eraseRows({ clock, signal, stderr }: CliContext, app: App, resour
   }
 }
 
-/** How deliveries name records. */
-function eventRules(source: SourceSettings) {
-  return { webhooks: source.profile.webhooks, resources: syncedResources(source) };
-}
-
 /** Erases the deliveries that name these records, or only counts them. Null for a source that has no inbox. */
 export async function eraseDeliveries(
   { clock }: CliContext,
@@ -82,9 +75,8 @@ export async function eraseDeliveries(
   request: { resource: string; ids: readonly string[]; isDry: boolean },
 ): Promise<ForgottenDeliveries | null> {
   const ids = new Set(request.ids);
-  return withInbox(source.warehouse, clock, (inbox) =>
-    forgetDeliveries({ ...request, ids, inbox, rules: eventRules(source), clock }),
-  );
+  const rules = { webhooks: source.profile.webhooks, resources: syncedResources(source) };
+  return withInbox(source.warehouse, clock, (inbox) => forgetDeliveries({ ...request, ids, inbox, rules, clock }));
 }
 
 /** Null for a source that has no inbox, which is not created. */
@@ -106,17 +98,13 @@ const MAX_FILE_ATTEMPTS = 10;
 const FILE_RETRY_MS = 500;
 
 /** Erases the contents of files that only erased records had. Returns false if some remain. */
-async function eraseContents({ clock, signal }: CliContext, { warehouse, source, files }: App): Promise<boolean> {
+async function eraseContents({ clock, signal }: CliContext, app: App): Promise<boolean> {
+  const { warehouse, files } = app;
+  const settings = app.source.files;
   for (let attempt = 0; attempt < MAX_FILE_ATTEMPTS && !signal.aborted; attempt += 1) {
     try {
-      return (
-        (await eraseUnnamed({
-          warehouse,
-          settings: source.files,
-          storeAt: (address) => files.storeAt(address),
-          clock,
-        })) === 0
-      );
+      const left = await eraseUnnamed({ warehouse, settings, storeAt: (address) => files.storeAt(address), clock });
+      return left === 0;
     } catch (error) {
       if (!(error instanceof SyncError)) throw error;
       // Downloads in progress may take long, and a store may be unreachable for long.

@@ -13,7 +13,14 @@ import type { SourceFiles } from '../sync/files/owned-stores.ts';
 import { type FilesPruned, pruneFiles } from '../sync/files/prune.ts';
 import { type FaultyFile, FILE_FAULTS, type FilesVerified, verifyFiles } from '../sync/files/verify-files.ts';
 import { alignedLines, type CliContext, EXIT_CODES, printReport } from './command/context.ts';
-import { type ChosenSource, forEachSource, sourceCommand, type SourceOptions, whileOpen } from './command/sources.ts';
+import {
+  type ChosenSource,
+  forEachSource,
+  resourceCommand,
+  sourceCommand,
+  type SourceOptions,
+  whileOpen,
+} from './command/sources.ts';
 
 export function filesCommand(context: CliContext): Command {
   return new Command('files')
@@ -24,16 +31,11 @@ export function filesCommand(context: CliContext): Command {
 }
 
 function statusCommand(context: CliContext): Command {
-  return sourceCommand('status')
-    .description('Count files by status, with the reasons of failures; reads only the warehouse')
-    .argument('[resource...]', 'Only these resources of the profile')
-    .action(async (names: string[], options: SourceOptions) => {
-      await forEachSource(context, options, names, async ({ source, resources }) => {
-        const warehouse = await openWarehouseToRead(source.warehouse, context.clock);
-        const status = await whileOpen(warehouse, () => filesStatus(warehouse.own, source, resources));
-        printReport(context, status, statusText(status));
-      });
-    });
+  return resourceCommand('status', context, async ({ source, resources }) => {
+    const warehouse = await openWarehouseToRead(source.warehouse, context.clock);
+    const status = await whileOpen(warehouse, () => filesStatus(warehouse.own, source, resources));
+    printReport(context, status, statusText(status));
+  }).description('Count files by status, with the reasons of failures; reads only the warehouse');
 }
 
 function verifyCommand(context: CliContext): Command {
@@ -82,13 +84,7 @@ async function withFiles<T>(
   const warehouse = await openWarehouse(source.warehouse, clock);
   return whileOpen(warehouse, () =>
     whileOpen(openStores(source.files, { clock, signal, mayCreate: false }), (stores) =>
-      work({
-        warehouse,
-        settings: source.files,
-        storeAt: (address) => stores.at(address),
-        clock,
-        signal,
-      }),
+      work({ warehouse, settings: source.files, storeAt: (address) => stores.at(address), clock, signal }),
     ),
   );
 }

@@ -114,17 +114,8 @@ function readServeSettings(context: CliContext, options: ServeOptions): Settings
 
 function receivedSource({ name, webhook, profile, warehouse }: SourceSettings): ReceivedSource[] {
   if (webhook === null) return [];
-  const hidden = hiddenFields(profile);
-  return [
-    {
-      name,
-      webhook,
-      profile: profile.webhooks,
-      inbox: inboxAddress(warehouse),
-      isQueued: isShared({ warehouse }),
-      hidden,
-    },
-  ];
+  const stored = { inbox: inboxAddress(warehouse), isQueued: isShared({ warehouse }), hidden: hiddenFields(profile) };
+  return [{ name, webhook, profile: profile.webhooks, ...stored }];
 }
 
 /** Logs a note of the receiver; the name of the event is the error code. */

@@ -14,7 +14,6 @@ import type { FilesStatus, StoredResource } from '../server/status/snapshot.ts';
 import { alignedLines, type CliContext, type Paint, painter, printReport, toneOfStatus } from './command/context.ts';
 import { type ChosenSource, forEachSource, sourceCommand, type SourceOptions, whileOpen } from './command/sources.ts';
 
-/** One resource as the command prints it. */
 type ResourceSummary = Awaited<ReturnType<typeof summarizeResource>>;
 type FormerResource = Awaited<ReturnType<typeof formerResources>>[number];
 type SourceSummary = Awaited<ReturnType<typeof readSourceSummary>>;

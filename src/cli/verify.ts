@@ -6,7 +6,6 @@ import type { Verdict } from '../database/own-tables.ts';
 import { timestampText } from '../model/timestamp-text.ts';
 import { visibleText } from '../model/visible-text.ts';
 import { formatNumber } from '../observe/format-values.ts';
-import type { App } from '../server/app.ts';
 import { type Difference, DIFFERENCES, type VerifyReport } from '../sync/verify/report.ts';
 import {
   type CliContext,
@@ -17,14 +16,7 @@ import {
   printReport,
   worstExitCode,
 } from './command/context.ts';
-import {
-  type ChosenSource,
-  forEachSource,
-  sourceCommand,
-  type SourceOptions,
-  whileOpen,
-  withApp,
-} from './command/sources.ts';
+import { type ChosenSource, resourceCommand, type SourceOptions, whileOpen, withApp } from './command/sources.ts';
 
 interface VerifyOptions extends SourceOptions {
   internal?: true;
@@ -38,12 +30,9 @@ const EXIT_CODE_BY_VERDICT: Readonly<Record<Verdict, ExitCode>> = {
 
 /** `content-sync verify`: does the copy equal the service? Exit code 3 if it does not. */
 export function verifyCommand(context: CliContext): Command {
-  return sourceCommand('verify')
-    .argument('[resource...]', 'Only these resources of the profile')
-    .option('--internal', 'Compare the copy with its own stored bodies and versions; sends no request')
-    .action(async (names: string[], options: VerifyOptions) => {
-      await forEachSource(context, options, names, async (chosen) => verifySource(context, chosen, options));
-    });
+  return resourceCommand('verify', context, (chosen, options: VerifyOptions) =>
+    verifySource(context, chosen, options),
+  ).option('--internal', 'Compare the copy with its own stored bodies and versions; sends no request');
 }
 
 async function verifySource(context: CliContext, chosen: ChosenSource, options: VerifyOptions): Promise<ExitCode> {
@@ -52,7 +41,10 @@ async function verifySource(context: CliContext, chosen: ChosenSource, options: 
     const codes: ExitCode[] = [];
     for (const resource of chosen.resources) {
       try {
-        codes.push(await verifyOne(context, app, resource, options));
+        const { signal } = context;
+        const report = await app.verify({ resource, mode: options.internal === true ? 'internal' : 'whole', signal });
+        printReport(context, report, formatReport(report).trimEnd());
+        codes.push(EXIT_CODE_BY_VERDICT[report.verdict]);
       } catch (error) {
         if (context.signal.aborted) throw error;
         await printError(context, error, chosen.source.name);
@@ -79,18 +71,6 @@ async function limitShareIfRunning(source: SourceSettings, { clock }: CliContext
     const { share } = source.rate;
     return { ...source, rate: { ...source.rate, share: Math.max(MIN_SHARE, Math.min(share, 1 - share)) } };
   });
-}
-
-async function verifyOne(
-  context: CliContext,
-  app: App,
-  resource: string,
-  { internal }: VerifyOptions,
-): Promise<ExitCode> {
-  const { signal } = context;
-  const report = await app.verify({ resource, mode: internal === true ? 'internal' : 'whole', signal });
-  printReport(context, report, formatReport(report).trimEnd());
-  return EXIT_CODE_BY_VERDICT[report.verdict];
 }
 
 const VERDICT_TEXTS: Readonly<Record<Verdict, string>> = {

@@ -13,6 +13,7 @@ import { type CliContext, print, printReport } from './command/context.ts';
 import {
   forEachSource,
   readSettings,
+  resourceCommand,
   sourceCommand,
   type SourceOptions,
   whileOpen,
@@ -67,17 +68,11 @@ export function grantsCommand(context: CliContext): Command {
       const request = { role, revoke: options.revoke === true };
       await forEachSource(context, options, [], async ({ source }) => {
         const readers = await changeReaders(source.warehouse, context.clock, request);
-        printReport(context, grantsToJson(source.name, request, readers), formatGrants(source.name, request, readers));
+        const { schema, isNew: role_made, readable: tables, others: left_out } = readers;
+        const report = { source: source.name, schema, role, revoked: request.revoke, role_made, tables, left_out };
+        printReport(context, report, formatGrants(source.name, request, readers));
       });
     });
-}
-
-function grantsToJson(
-  source: string,
-  { role, revoke }: ReadersRequest,
-  { schema, isNew, readable, others }: Readers,
-): object {
-  return { source, schema, role, revoked: revoke, role_made: isNew, tables: readable, left_out: others };
 }
 
 function formatGrants(
@@ -101,28 +96,23 @@ const MAX_WAIT_MS = 4_000;
 
 /** `content-sync rebuild`: rebuilds the tables from stored bodies, without a request. */
 export function rebuildCommand(context: CliContext): Command {
-  return sourceCommand('rebuild')
-    .argument('[resource...]', 'Only these resources of the profile')
-    .option(
-      '--drop-views',
-      'Only create the views again, with the types of the tables; drops and prints external views that are in the way',
-    )
-    .action(async (names: string[], options: SourceOptions & { dropViews?: true }) => {
-      await forEachSource(context, options, names, async ({ source, resources, log }) => {
-        // Without a warehouse there is nothing to rebuild, and none is created.
-        await (await openWarehouseToRead(source.warehouse, context.clock)).close();
-        await withApp(context, { source, log }, async (app) => {
-          if (options.dropViews === true) return dropViews(context, app, resources);
-          const rebuilt: ResourceRebuilt[] = [];
-          for (const resource of resources) {
-            const one = await whenFree(context, resource, () => app.rebuild(resource, context.signal));
-            rebuilt.push(one);
-            if (context.json !== true) print(context, formatRebuilt(one));
-          }
-          if (context.json === true) print(context, { source: source.name, resources: rebuilt });
-        });
-      });
+  const dropHelp =
+    'Only create the views again, with the types of the tables; drops and prints external views that are in the way';
+  return resourceCommand('rebuild', context, async (chosen, options: SourceOptions & { dropViews?: true }) => {
+    const { source, resources, log } = chosen;
+    // Without a warehouse there is nothing to rebuild, and none is created.
+    await (await openWarehouseToRead(source.warehouse, context.clock)).close();
+    await withApp(context, { source, log }, async (app) => {
+      if (options.dropViews === true) return dropViews(context, app, resources);
+      const rebuilt: ResourceRebuilt[] = [];
+      for (const resource of resources) {
+        const one = await whenFree(context, resource, () => app.rebuild(resource, context.signal));
+        rebuilt.push(one);
+        if (context.json !== true) print(context, formatRebuilt(one));
+      }
+      if (context.json === true) print(context, { source: source.name, resources: rebuilt });
     });
+  }).option('--drop-views', dropHelp);
 }
 
 /** Prints the definition of each dropped view, so that the user can create it again. */

@@ -9,11 +9,9 @@ import { createMetrics, type Metrics } from '../observe/metrics.ts';
 import { Cluster, isShared } from '../server/cluster/cluster.ts';
 import { createAccessCheck, refusalNote } from '../server/endpoints/page-access.ts';
 import { createWorkerPages } from '../server/endpoints/status-pages.ts';
-import { combineWatchers, logRuns } from '../server/log-runs.ts';
 import { type Receiver, startReceiver } from '../server/receiver/start-receiver.ts';
 import { openPages, settingsWarnings } from '../server/serve-warnings.ts';
-import { SourceActivity } from '../server/source-activity.ts';
-import type { WatchedSource } from '../server/source-supervisor.ts';
+import { type WatchedSource, watchSource } from '../server/source-supervisor.ts';
 import { type CliContext, EXIT_CODES, type ExitCode, MAX_PORT, wholeNumber } from './command/context.ts';
 import { readSettings, reportRefused, type SourceOptions, withSourceOptions } from './command/sources.ts';
 import { logNote } from './serve.ts';
@@ -46,11 +44,8 @@ async function work(context: CliContext, options: WorkerOptions): Promise<ExitCo
     ...(port === null ? [] : openPages(host, settings.serve.auth, 'worker', 'the metrics')),
   ];
   for (const { message, hint } of warnings) log.warn({ hint }, message);
-  const sources = Object.values(settings.sources).map((source): WatchedSource => {
-    const sourceLog = log.child({ source: source.name });
-    const activity = new SourceActivity(source.name, clock, metrics);
-    return { source, log: sourceLog, activity, watcher: combineWatchers(activity, logRuns(sourceLog, clock, 'info')) };
-  });
+  const parts = { clock, log, metrics };
+  const sources = Object.values(settings.sources).map((source) => watchSource(source, parts, 'info'));
   const cluster = new Cluster({ clock, log, secrets, atOnce: options.atOnce }, sources);
   let receiver: Receiver | null = null;
   try {

@@ -29,7 +29,6 @@ export const LIVE_SUFFIX = /_live(?:_view)?$/;
 /** Other views that are exported if none are named. */
 const OTHER_DEFAULTS = /^(?:sync_deletes|sync_dictionary)(?:_view)?$/;
 
-/** The views to export. */
 interface TableChoice {
   tables: ChosenTable[];
   /** The tables whose references decide which of the chosen ones are cut by month. */

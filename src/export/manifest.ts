@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { ConfigError } from '../model/errors.ts';
 import { COLUMN_TYPES } from '../model/vocabulary.ts';
+import { isJson } from '../observe/scrub.ts';
 
 /** Increased when a reader of older manifests would misread a newer one. */
 export const MANIFEST_VERSION = 1;
@@ -63,19 +64,11 @@ export type ManifestFile = z.output<typeof file>;
 
 /** Throws `ConfigError` if the text is not a manifest of an export. */
 export function readManifest(text: string, shown: string): Manifest {
-  const read = manifest.safeParse(parseJson(text));
+  const read = manifest.safeParse(isJson(text) ? JSON.parse(text) : null);
   if (read.success) return read.data;
   throw new ConfigError('export_unwritable', `${shown}: its manifest.json was not written by this version`, {
     hint: 'name an empty target; or, if a newer content-sync wrote the manifest, use that version',
   });
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return null;
-  }
 }
 
 export function manifestText(written: Manifest): string {

@@ -7,8 +7,7 @@ import { type DestinationStream, type Logger, pino } from 'pino';
 import { errorReport } from '../model/errors.ts';
 import { visibleText } from '../model/visible-text.ts';
 import type { LogLevel } from '../model/vocabulary.ts';
-import { scrubJson } from './scrub.ts';
-import { toTypableCommands } from './started-as.ts';
+import { scrubJson, toTypableCommands } from './scrub.ts';
 
 interface LogOptions {
   level: LogLevel;

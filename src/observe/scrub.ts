@@ -1,4 +1,7 @@
-/** Removes secrets from texts before they are written anywhere (`scrub`). */
+/**
+ * Prepares texts before they are written anywhere: removes secrets (`scrub`), and spells the commands in hints as the
+ * user can type them (`toTypableCommands`).
+ */
 
 const REPLACEMENT = '***';
 /** A secret up to this length may be part of ordinary words and numbers, so it is only replaced as a whole word. */
@@ -131,4 +134,13 @@ function withoutBeginning(text: string, secrets: readonly string[], replacement:
     }
   }
   return text;
+}
+
+const COMMAND =
+  /(?<![\w/-])content-sync (?=(?:init|check|probe|backfill|sync|serve|worker|control|warehouse|health|pause|resume|retry|status|runs|verify|files|grants|rebuild|forget|deletes|deliveries|alerts|backup|export|demo|sandbox|config|explain)\b)/g;
+
+/** Rewrites commands so that the user can type them: in a clone, npm runs content-sync by a script of package.json. */
+export function toTypableCommands(text: string): string {
+  const script = process.env['npm_lifecycle_event'] ?? '';
+  return ['content-sync', 'demo'].includes(script) ? text.replace(COMMAND, 'npm run -s content-sync -- ') : text;
 }

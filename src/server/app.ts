@@ -64,15 +64,19 @@ export interface SyncRequest {
   files?: boolean;
 }
 
-/** One open source, and the operations on it. */
-export interface App {
+/** An open source that sends requests and stores nothing, for `check` and `init`. */
+export interface Probe {
   readonly source: SourceSettings;
-  readonly warehouse: Warehouse;
   readonly client: ApiClient;
-  readonly files: FilesLane;
   readonly rateLimiter: RateLimiter;
   /** The base URL of the service, and the prefix of its API version. */
   readonly listing: { baseUrl: URL; prefix: string };
+  close(): Promise<void>;
+}
+
+export interface App extends Probe {
+  readonly warehouse: Warehouse;
+  readonly files: FilesLane;
   readonly ownedResources: OwnedResources;
   /** Sends requests again that the service refused; with `now` also ignores a wait that it requested. */
   retry(now: boolean): Promise<void>;
@@ -89,7 +93,6 @@ export interface App {
   rebuildViews(resource: string, signal: AbortSignal): Promise<readonly DroppedView[]>;
   /** Compares a resource of the copy with the service and stores the report. Needs no ownership. */
   verify(request: VerifyRequest): Promise<VerifyReport>;
-  close(): Promise<void>;
 }
 
 /** Opens a source. Throws `ConfigError`, before any request is sent, if something cannot be used. */
@@ -155,15 +158,6 @@ export async function openApp(options: AppOptions): Promise<App> {
 /** Makes the profile drop or hash the fields that must not be copied, as records are read. */
 function withMask(source: SourceSettings): SourceSettings {
   return { ...source, profile: maskedProfile(source.profile, source.hash_key) };
-}
-
-/** An open source that sends requests and stores nothing, for `check` and `init`. */
-export interface Probe {
-  readonly source: SourceSettings;
-  readonly client: ApiClient;
-  readonly rateLimiter: RateLimiter;
-  readonly listing: App['listing'];
-  close(): Promise<void>;
 }
 
 /**

@@ -1,7 +1,7 @@
 // The core of `serve`: keeps all sources fresh, and connects schedule, webhooks, alerts, status and controls.
 import PQueue from 'p-queue';
 import type { Logger } from 'pino';
-import type { Settings, SourceSettings } from '../config/settings.ts';
+import type { Settings } from '../config/settings.ts';
 import type { Clock } from '../model/clock.ts';
 import type { Metrics } from '../observe/metrics.ts';
 import { scrubOwn } from '../observe/scrub.ts';
@@ -9,9 +9,7 @@ import { Alerts, alertSettings, type AlertSource } from './alerts/alerts.ts';
 import { Cluster, isShared } from './cluster/cluster.ts';
 import { createControls } from './controls/create-controls.ts';
 import { localWork } from './local-work.ts';
-import { combineWatchers, logRuns } from './log-runs.ts';
-import { SourceActivity } from './source-activity.ts';
-import { type ReceivedInbox, SourceSupervisor, type WatchedSource } from './source-supervisor.ts';
+import { type ReceivedInbox, SourceSupervisor, type WatchedSource, watchSource } from './source-supervisor.ts';
 import { createCollector } from './status/collect.ts';
 import { exposeStatus } from './status/metrics.ts';
 import { scheduleStatus, type StatusParts } from './status/source-status.ts';
@@ -44,7 +42,7 @@ const MAX_OPENING = 3;
 export async function serveSources(options: ServeSourcesOptions) {
   const { settings, version, clock, log, secrets, metrics } = options;
   const sources = Object.values(settings.sources);
-  const watched = new Map(sources.map((source) => [source.name, watchSource(source, options)]));
+  const watched = new Map(sources.map((source) => [source.name, watchSource(source, options, 'debug')]));
   const served = new Map<string, ServedSource>();
   const opening = new PQueue({ concurrency: MAX_OPENING });
   const shared = [...watched.values()].filter(({ source }) => isShared(source));
@@ -83,7 +81,6 @@ export async function serveSources(options: ServeSourcesOptions) {
   return {
     ...collector,
     control,
-    /** Starts to keep all sources fresh. */
     start: (findInbox: FindInbox): void => {
       for (const each of watched.values()) superviseSource(each, findInbox);
       alerts.start();
@@ -106,13 +103,6 @@ export async function serveSources(options: ServeSourcesOptions) {
       await Promise.all([...Array.from(served.values(), ({ supervisor }) => supervisor.stop()), cluster.stop()]);
     },
   };
-}
-
-/** Gives a source its log and what this process counts about it. */
-function watchSource(source: SourceSettings, { clock, log, metrics }: ServeSourcesOptions): WatchedSource {
-  const sourceLog = log.child({ source: source.name });
-  const activity = new SourceActivity(source.name, clock, metrics);
-  return { source, log: sourceLog, activity, watcher: combineWatchers(activity, logRuns(sourceLog, clock, 'debug')) };
 }
 
 function statusParts(

@@ -15,15 +15,17 @@ import type { Clock } from '../model/clock.ts';
 import { messageOf, SyncError } from '../model/errors.ts';
 import { timestampMs } from '../model/timestamp-text.ts';
 import { repeatUntilAborted, sleepOrAbort, untilAborted } from '../model/waiting.ts';
+import type { Metrics } from '../observe/metrics.ts';
 import { haveRecordsChanged } from '../sync/files/due-files.ts';
 import { logFiles } from '../sync/files/files-lane.ts';
 import type { RunWatcher } from '../sync/report.ts';
 import type { App } from './app.ts';
 import type { Drain } from './inbox/drain.ts';
+import { combineWatchers, logRuns } from './log-runs.ts';
 import { createPings, type Pings } from './ping.ts';
 import type { ScheduleParts, ScheduleState } from './schedule/resource.ts';
 import { Scheduler } from './schedule/scheduler.ts';
-import type { SourceActivity } from './source-activity.ts';
+import { SourceActivity } from './source-activity.ts';
 
 /** Does the work on a source: in this process (`local-work.ts`), or in any process of the cluster (`cluster/cluster.ts`). */
 export interface SourceWork {
@@ -67,6 +69,22 @@ export interface WatchedSource {
   activity: SourceActivity;
   /** Called with the runs of the source; `activity` is one of those that it calls. */
   watcher: RunWatcher;
+}
+
+/** Gives a source its log and what this process counts about it; `startLevel` is that of the start of a run. */
+export function watchSource(
+  source: SourceSettings,
+  { clock, log, metrics }: { clock: Clock; log: Logger; metrics: Metrics },
+  startLevel: 'info' | 'debug',
+): WatchedSource {
+  const sourceLog = log.child({ source: source.name });
+  const activity = new SourceActivity(source.name, clock, metrics);
+  return {
+    source,
+    log: sourceLog,
+    activity,
+    watcher: combineWatchers(activity, logRuns(sourceLog, clock, startLevel)),
+  };
 }
 
 export interface SupervisorOptions extends WatchedSource {

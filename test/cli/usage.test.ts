@@ -3,7 +3,7 @@ import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } fro
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { toTypableCommands } from '../../src/observe/started-as.ts';
+import { toTypableCommands } from '../../src/observe/scrub.ts';
 import { type Ended, runCommand, startCommand } from '../support/command.ts';
 
 const root = path.join(import.meta.dirname, '..', '..');

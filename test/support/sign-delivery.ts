@@ -1,8 +1,8 @@
 import { createHmac } from 'node:crypto';
 import type { SignatureScheme } from '../../src/config/profile/signature-scheme.ts';
 import { keyBytes, type WebhookSecret } from '../../src/config/profile/signature-secret.ts';
+import { signedContent } from '../../src/server/signature/create-verifier.ts';
 import { type Delivery, schemeInFamily } from '../../src/server/signature/delivery.ts';
-import { signedContent } from '../../src/server/signature/signed-content.ts';
 
 /** A delivery that is to be signed; `at` in epoch milliseconds, `path` with its query. */
 export interface DeliveryDraft {

@@ -4,28 +4,22 @@ import { styleText } from 'node:util';
 import type { Clock } from '../../model/clock.ts';
 import { ConfigError, DeferredError, messageOf, SyncError } from '../../model/errors.ts';
 import { visibleText } from '../../model/visible-text.ts';
-import { scrubJson, scrubOwn } from '../../observe/scrub.ts';
-import { toTypableCommands } from '../../observe/started-as.ts';
+import { scrubJson, scrubOwn, toTypableCommands } from '../../observe/scrub.ts';
 
-/** Where a command prints its result. */
-export interface ReportOutput {
-  stdout: Writable & { isTTY?: boolean; columns?: number };
+/** Where a command prints errors, progress and its log. */
+interface ErrorOutput {
+  stderr: NodeJS.WritableStream & { isTTY?: boolean; columns?: number };
   /** Texts that must not be written anywhere; filled when the settings are read. */
   secrets: string[];
   /** True if the command is to print JSON: its errors are then JSON too, except on a terminal. */
   json?: boolean;
 }
 
-/** Where a command prints errors, progress and its log. */
-export interface ErrorOutput {
-  stderr: NodeJS.WritableStream & { isTTY?: boolean; columns?: number };
-  secrets: string[];
-  json?: boolean;
-}
-
 /** Everything outside the process that a command may touch; made once per process, and by tests. */
-export interface CliContext extends ReportOutput, ErrorOutput {
+export interface CliContext extends ErrorOutput {
   version: string;
+  /** Where a command prints its result. */
+  stdout: Writable & { isTTY?: boolean; columns?: number };
   env: NodeJS.ProcessEnv;
   cwd: string;
   /** Answers to questions come from here if it is a terminal. */
@@ -62,7 +56,7 @@ export function worstExitCode(codes: readonly ExitCode[]): ExitCode {
  * Prints the result of a command: an object as one line of JSON, a text as it is. Removes secrets, because responses and
  * deliveries of a service may contain them.
  */
-export function print({ stdout, secrets }: ReportOutput, found: object | string): void {
+export function print({ stdout, secrets }: CliContext, found: object | string): void {
   const text =
     typeof found === 'string'
       ? toTypableCommands(scrubOwn(found, secrets))
@@ -71,7 +65,7 @@ export function print({ stdout, secrets }: ReportOutput, found: object | string)
 }
 
 /** Prints what a command reports: with `--json` one line of JSON, else a text. */
-export function printReport(context: ReportOutput, report: object, text: string): void {
+export function printReport(context: CliContext, report: object, text: string): void {
   print(context, context.json === true ? report : text);
 }
 
@@ -156,7 +150,7 @@ const STYLES = { good: 'green', look: 'yellow', bad: 'red', quiet: 'dim' } as co
  * Returns the function that colours text for stdout: on a terminal, unless `NO_COLOR` is set; everywhere if `FORCE_COLOR`
  * is set.
  */
-export function painter({ stdout }: ReportOutput): Paint {
+export function painter({ stdout }: CliContext): Paint {
   return (text, tone) => (tone === 'plain' ? text : styleText(STYLES[tone], text, { stream: stdout }));
 }
 

@@ -11,17 +11,8 @@ import { LOG_LEVELS, type LogLevel } from '../../model/vocabulary.ts';
 import { createLog } from '../../observe/log.ts';
 import { type App, type AppOptions, openApp } from '../../server/app.ts';
 import type { ServeConnection } from '../../server/controls/serve-connection.ts';
-import {
-  type CliContext,
-  type ErrorOutput,
-  EXIT_CODES,
-  type ExitCode,
-  exitCodeOfError,
-  printError,
-  worstExitCode,
-} from './context.ts';
+import { type CliContext, EXIT_CODES, type ExitCode, exitCodeOfError, printError, worstExitCode } from './context.ts';
 
-/** Options of every command for configured sources. */
 export interface SourceOptions {
   config?: string;
   source?: string;
@@ -32,6 +23,26 @@ export interface SourceOptions {
 /** A command that reports on each source of the config. */
 export function sourceCommand(name: string): Command {
   return withSourceOptions(new Command(name)).option('--json', 'Print one JSON object per source');
+}
+
+/** What a command does with each chosen source; `names` are the resources as the command line names them. */
+type ResourceWork<Options> = (
+  chosen: ChosenSource,
+  options: Options,
+  names: readonly string[],
+) => Promise<ExitCode | void>;
+
+/** A command that takes names of resources, and passes each chosen source to `work`, as `forEachSource` does. */
+export function resourceCommand<Options extends SourceOptions>(
+  name: string,
+  context: CliContext,
+  work: ResourceWork<Options>,
+): Command {
+  return sourceCommand(name)
+    .argument('[resource...]', 'Only these resources of the profile')
+    .action(async (names: string[], options: Options) => {
+      await forEachSource(context, options, names, (chosen) => work(chosen, options, names));
+    });
 }
 
 export function withSourceOptions(command: Command): Command {
@@ -131,7 +142,7 @@ function chosenResources(source: SourceSettings, names: readonly string[], { sou
 }
 
 /** The log of a command that prints its own messages. */
-export function silentLog({ stderr, secrets }: ErrorOutput): Logger {
+export function silentLog({ stderr, secrets }: CliContext): Logger {
   return createLog({ level: 'silent', secrets, destination: stderr });
 }
 

@@ -15,7 +15,6 @@ export interface FileEncoder {
   end(): Uint8Array;
 }
 
-/** A format of exported files. */
 export interface ExportFormat {
   /** Its command (`export csv`) and the extension of its files. */
   name: string;
@@ -29,7 +28,6 @@ export interface ExportFormat {
   needsDecimalSpan: boolean;
   /** Chooses the type of a column; `span` is null for other columns, and if digits cannot be counted. */
   stored(column: ReadColumn, span: DecimalSpan | null): string;
-  /** Begins a file. */
   begin(columns: readonly ExportColumn[], fileOptions: FileOptions): FileEncoder | Promise<FileEncoder>;
 }
 

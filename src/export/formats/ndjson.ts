@@ -1,6 +1,7 @@
 // The export format NDJSON: one JSON object per line. JSON stays JSON, and long integers and decimals keep their digits.
 import type { ViewCell } from '../../database/snapshot-reader.ts';
 import type { ColumnType } from '../../model/vocabulary.ts';
+import { isJson } from '../../observe/scrub.ts';
 import { type ExportFormat, formatIsoTime } from './export-format.ts';
 
 export const NDJSON: ExportFormat = {
@@ -43,11 +44,7 @@ function formatValue(cell: ViewCell, type: ColumnType): string {
 
 /** Keeps the JSON and its digits, on one line; a text that is not JSON becomes a JSON string. */
 function formatJson(text: string): string {
-  try {
-    JSON.parse(text);
-  } catch {
-    return JSON.stringify(text);
-  }
+  if (!isJson(text)) return JSON.stringify(text);
   // Line breaks inside of JSON strings are escaped, so these separate values.
   return text.replaceAll(/[\r\n]/g, ' ');
 }

@@ -2,7 +2,6 @@
 import type { Readable } from 'node:stream';
 import { SyncError } from '../../model/errors.ts';
 
-/** A file in a target. */
 export interface TargetFile {
   /** Relative to the target, with forward slashes. */
   path: string;

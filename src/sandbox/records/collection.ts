@@ -1,6 +1,5 @@
 // The records of one sandbox resource, sorted as its listing shows them: by `updated_at`, then by id.
 
-/** One record of a listing. */
 export interface CollectionEntry {
   /** Unique; the record's id, unless that is missing or occurs twice. */
   readonly key: string;

@@ -135,7 +135,7 @@ export class ClusterWork {
   }
 
   async #stopWork(): Promise<void> {
-    this.#stopping.abort(interruptedError('the process is ending'));
+    this.#stopping.abort(new SyncError('interrupted', 'the process is ending', { recovery: 'stop' }));
     await this.queue.close();
     while (this.#uses.size > 0) await Promise.allSettled(this.#uses);
     await this.#closingIdle;
@@ -251,10 +251,6 @@ export class ClusterWork {
       this.#track(this.#withOpenSource(name, end)).catch(() => undefined);
     }
   }
-}
-
-function interruptedError(message: string): SyncError {
-  return new SyncError('interrupted', message, { recovery: 'stop' });
 }
 
 function unknownSource(name: string, known: readonly string[]): SyncError {

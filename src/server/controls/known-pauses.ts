@@ -27,13 +27,10 @@ export class KnownPauses {
 
   /** Throws what the warehouse throws. */
   async isPaused(resource: string): Promise<boolean> {
-    if (this.#clock.monotonic() - this.#readAt >= MAX_AGE_MS) await this.#refresh();
+    if (this.#clock.monotonic() - this.#readAt >= MAX_AGE_MS) {
+      await (this.#reading ??= this.#read().finally(() => (this.#reading = null)));
+    }
     return this.#paused.has(resource);
-  }
-
-  async #refresh(): Promise<void> {
-    this.#reading ??= this.#read().finally(() => (this.#reading = null));
-    await this.#reading;
   }
 
   /** Syncs a resource until the signal is aborted or the resource is paused. */
@@ -45,10 +42,11 @@ export class KnownPauses {
     signal: AbortSignal,
   ): Promise<RunReport> {
     const paused = new AbortController();
+    const reason = new SyncError('interrupted', `${resource} was paused`, { recovery: 'stop' });
     const ended = new AbortController();
     const watching = AbortSignal.any([signal, ended.signal]);
     void repeatUntilAborted({ clock: this.#clock, everyMs: CHECK_INTERVAL_MS, signal: watching }, async () => {
-      if (await this.isPaused(resource)) paused.abort(pausedInterruption(resource));
+      if (await this.isPaused(resource)) paused.abort(reason);
     });
     try {
       // Names the resource, so that a scheduled full sync stays one even after an interrupted backfill.
@@ -63,8 +61,4 @@ export class KnownPauses {
     this.#paused = new Set((await readPauses(this.#warehouse.own)).keys());
     this.#readAt = this.#clock.monotonic();
   }
-}
-
-function pausedInterruption(resource: string): SyncError {
-  return new SyncError('interrupted', `${resource} was paused`, { recovery: 'stop' });
 }

@@ -9,7 +9,6 @@ import type { Readiness } from '../status/collect.ts';
 import type { StatusSnapshot } from '../status/snapshot.ts';
 import type { SourceDetails } from '../status/source-details.ts';
 import { type AccessCheck, CHALLENGE, type PageAccess } from './page-access.ts';
-import { jsonResponse, textResponse } from './responses.ts';
 
 /** What the pages of a worker (`content-sync worker`) need: it has readiness and metrics, and no status page. */
 export interface WorkerPagesOptions {
@@ -45,7 +44,6 @@ const DEFAULT_HEADERS = {
   'cross-origin-resource-policy': 'same-origin',
 } as const;
 
-/** The pages of `serve`. */
 export function createPages(options: PagesOptions): Pages {
   const app = createApp(options);
   const guarded = guardBy(options.access);
@@ -152,4 +150,17 @@ function readyPage({ ready, failed, access: check }: WorkerPagesOptions): PageHa
       return jsonResponse(503, { ready: false, reason: 'readiness is unknown' });
     }
   };
+}
+
+function jsonResponse(status: number, value: object): Response {
+  const headers = { 'content-type': 'application/json; charset=utf-8' };
+  return new Response(`${JSON.stringify(value, null, 2)}\n`, { status, headers });
+}
+
+/** One sentence as plain text. */
+export function textResponse(status: number, sentence: string, headers: Record<string, string> = {}): Response {
+  return new Response(`${sentence}\n`, {
+    status,
+    headers: { 'content-type': 'text/plain; charset=utf-8', ...headers },
+  });
 }

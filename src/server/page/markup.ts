@@ -59,6 +59,11 @@ export function icon(tone: PageTone): Markup {
   return markup`<svg class="icon ${tone}" viewBox="0 0 16 16" aria-hidden="true">${SHAPES[tone]}</svg>`;
 }
 
+/** An icon and its word, such as the status of a run. */
+export function stateWord(tone: PageTone, word: string): Markup {
+  return markup`<span class="state ${tone}">${icon(tone)}${word}</span>`;
+}
+
 const TAB_COLOURS: Readonly<Record<PageTone, string>> = {
   quiet: '#5c626b',
   fine: '#1a7f4b',

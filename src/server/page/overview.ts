@@ -2,7 +2,7 @@
 import { formatCount, formatNumber, NONE } from '../../observe/format-values.ts';
 import { findProblems, buildHeadline, type Attention } from '../status/attention.ts';
 import type { SourceStatus, StatusSnapshot } from '../status/snapshot.ts';
-import { columnHead, timeAs, icon, markup, type Markup, type PageTone } from './markup.ts';
+import { columnHead, timeAs, markup, type Markup, type PageTone, stateWord } from './markup.ts';
 import { renderInFrame, sectionView } from './page-frame.ts';
 import { runResult } from './resources.ts';
 import { attentionList, groupFindings, refusedSection, sourceSection, summary } from './source-section.ts';
@@ -12,7 +12,6 @@ const MAX_FULL_SOURCES = 6;
 /** With more sources, further findings are only shown in the rows. */
 const MAX_FINDINGS = 8;
 
-/** Renders the status page: a few sources in full, or a table of many. */
 export function renderStatusPage(snapshot: StatusSnapshot, nonce: string): string {
   const found = findProblems(snapshot);
   const headline = buildHeadline(snapshot, found);
@@ -101,7 +100,7 @@ function sourceTable(snapshot: StatusSnapshot, found: readonly Attention[]): Mar
 function sourceRow(row: SourceRow, now: number): Markup {
   const { source, tone, freshAt, status } = row;
   const rows = status?.resources.reduce((sum, resource) => sum + (resource.rows?.live ?? Number.NaN), 0) ?? Number.NaN;
-  return markup`<tr><td><span class="state ${tone}">${icon(tone)}${TONE_WORDS[tone]}</span></td><th scope="row"><a href="sources/${encodeURIComponent(source)}">${source}</a></th><td>${freshAt === null ? NONE : timeAs('ago', freshAt, now)}</td><td>${activityWord(status, now)}</td><td class="number">${Number.isNaN(rows) ? NONE : formatNumber(rows)}</td>${whatCell(row)}</tr>`;
+  return markup`<tr><td>${stateWord(tone, TONE_WORDS[tone])}</td><th scope="row"><a href="sources/${encodeURIComponent(source)}">${source}</a></th><td>${freshAt === null ? NONE : timeAs('ago', freshAt, now)}</td><td>${activityWord(status, now)}</td><td class="number">${Number.isNaN(rows) ? NONE : formatNumber(rows)}</td>${whatCell(row)}</tr>`;
 }
 
 function activityWord(status: SourceStatus | null, now: number): string {

@@ -14,10 +14,10 @@ import {
   countCell,
   dataTable,
   hintLine,
-  icon,
   markup,
   type Markup,
   type PageTone,
+  stateWord,
   type TableColumn,
   timeAs,
 } from './markup.ts';
@@ -58,7 +58,7 @@ function freshness(status: ResourceStatus, now: number): Markup {
   const { last_success_at: last, running } = status;
   const [tone, word] = freshnessWord(status, now);
   const age = last === null ? (running === null ? 'never synced' : 'in progress') : timeAs('ago', last, now);
-  return markup`<span class="state ${tone}">${icon(tone)}${word}</span> <span class="sub">${age}</span>`;
+  return markup`${stateWord(tone, word)} <span class="sub">${age}</span>`;
 }
 
 function freshnessWord(status: ResourceStatus, now: number): [PageTone, string] {
@@ -71,18 +71,17 @@ function activity(status: ResourceStatus, now: number): Markup {
   const { running, parked_until, owner, unfinished, paused, runs } = status;
   if (running !== null) return progress(running, now);
   if (paused !== null) {
-    return markup`<span class="state look">${icon('look')}Paused</span> <span class="sub">by ${paused.by}, ${timeAs('ago', paused.since, now)}</span>`;
+    return markup`${stateWord('look', 'Paused')} <span class="sub">by ${paused.by}, ${timeAs('ago', paused.since, now)}</span>`;
   }
-  if (owner !== null)
-    return markup`<span class="state look">${icon('look')}Elsewhere</span> <span class="sub">${owner.name}</span>`;
+  if (owner !== null) return markup`${stateWord('look', 'Elsewhere')} <span class="sub">${owner.name}</span>`;
   if (parked_until !== null && parked_until > now) {
-    return markup`<span class="state look">${icon('look')}Waits</span> <span class="sub">service requested; ${timeAs('in', parked_until, now)}</span>`;
+    return markup`${stateWord('look', 'Waits')} <span class="sub">service requested; ${timeAs('in', parked_until, now)}</span>`;
   }
   const last = runs[0]?.status;
   const stopped =
     unfinished &&
     markup` <span class="sub">${unfinished.mode} scan stopped at page ${formatNumber(unfinished.pages)}</span>`;
-  if (last === 'failed') return markup`<span class="state late">${icon('late')}Failed</span>${stopped}`;
+  if (last === 'failed') return markup`${stateWord('late', 'Failed')}${stopped}`;
   return markup`<span class="quiet">idle</span>${stopped}`;
 }
 
@@ -123,17 +122,11 @@ const STATUS_TONES: Readonly<Record<PastRun['status'], PageTone>> = {
   running: 'quiet',
 };
 
-/** A run's status as an icon and a word. */
-function runStatus(status: PastRun['status']): Markup {
-  const tone = STATUS_TONES[status];
-  return markup`<span class="state ${tone}">${icon(tone)}${status}</span>`;
-}
-
 function lastRun(runs: readonly PastRun[], now: number): Markup {
   const run = runs.find(({ status }) => status !== 'running');
   if (run === undefined) return markup`<span class="quiet">none yet</span>`;
   const took = run.seconds === null ? null : `, ${formatDelay(run.seconds * 1_000)}`;
-  return markup`${runStatus(run.status)} <span class="when">${timeAs('moment', run.started_at, now)}${took}</span> <span class="sub">${runResult(run)}</span>`;
+  return markup`${stateWord(STATUS_TONES[run.status], run.status)} <span class="when">${timeAs('moment', run.started_at, now)}${took}</span> <span class="sub">${runResult(run)}</span>`;
 }
 
 /** What a run has changed, or the code of its error. */
@@ -162,7 +155,6 @@ const COUNTS = [
   ['429', 'limited'],
 ] as const;
 
-/** The latest runs of all resources of a source. */
 export function latestRunsTable({ source, resources }: SourceStatus, view: SectionView): Markup {
   const runs = resources.flatMap((resource) => resource.runs).toSorted((a, b) => b.started_at - a.started_at);
   return runsTable(source, runs.slice(0, MAX_RUNS), view);
@@ -183,7 +175,7 @@ function runCells(run: PastRun, now: number) {
     timeAs('moment', started_at, now),
     resource,
     mode,
-    markup`<span title="run ${run_id}">${runStatus(status)}</span>`,
+    markup`<span title="run ${run_id}">${stateWord(STATUS_TONES[status], status)}</span>`,
     seconds === null ? NONE : formatDelay(seconds * 1_000),
     ...COUNTS.map(([, field]) => countCell(run[field], status === 'running' ? NONE : formatNumber(run[field]))),
   ];

@@ -4,22 +4,11 @@ import { formatNumber, formatBytes, NONE } from '../../observe/format-values.ts'
 import { findProblems, buildHeadline } from '../status/attention.ts';
 import type { FilesStatus, SourceStatus, StatusSnapshot, WebhookStatus } from '../status/snapshot.ts';
 import type { DeliveryDetails, RejectDetails, SourceDetails } from '../status/source-details.ts';
-import {
-  countCell,
-  dataTable,
-  icon,
-  joinWithDots,
-  markup,
-  type Markup,
-  type PageTone,
-  problemNote,
-  timeAs,
-} from './markup.ts';
+import { countCell, dataTable, joinWithDots, markup, type Markup, problemNote, stateWord, timeAs } from './markup.ts';
 import { panel, renderInFrame, sectionView, type SectionView } from './page-frame.ts';
 import { runsTable } from './resources.ts';
 import { attentionList, refusedSection, renderSection, summary } from './source-section.ts';
 
-/** Renders the page of one source. */
 export function renderSourcePage(
   snapshot: StatusSnapshot,
   source: SourceStatus,
@@ -33,7 +22,6 @@ ${detailPanels(source, details, view)}`;
   return renderPage(only, source.source, nonce, content);
 }
 
-/** Renders the page of a source whose settings cannot be used. */
 export function renderRefusedPage(snapshot: StatusSnapshot, name: string, nonce: string): string {
   const only = { ...snapshot, sources: [], refused: snapshot.refused.filter(({ source }) => source === name) };
   return renderPage(only, name, nonce, markup`${only.refused.map(refusedSection)}`);
@@ -58,8 +46,11 @@ function detailPanels(source: SourceStatus, details: SourceDetails, view: Sectio
   const { source: name, webhooks } = source;
   const { now } = view;
   const { problem, runs, rejects, deliveries, schema_changes: changes } = details;
-  if (problem !== null) return [panel('unread', 'Runs, rejects and deliveries', unreadNote(problem))];
-  const files = filesContent(source);
+  if (problem !== null) {
+    const note = problemNote(`They cannot be read: ${problem.message}`, problem);
+    return [panel('unread', 'Runs, rejects and deliveries', note)];
+  }
+  const files = filesTable(source);
   return [
     files && panel('files', 'Files', files),
     panel('runs', 'Runs', runsTable(name, runs, view)),
@@ -67,10 +58,6 @@ function detailPanels(source: SourceStatus, details: SourceDetails, view: Sectio
     deliveries && webhooks && panel('deliveries', 'Deliveries', deliveryTable(name, deliveries, webhooks, view)),
     changes.length === 0 ? null : panel('schema', 'Schema log', schemaTable(name, changes, now)),
   ];
-}
-
-function unreadNote(problem: NonNullable<SourceDetails['problem']>): Markup {
-  return problemNote(`They cannot be read: ${problem.message}`, problem);
 }
 
 function schemaTable(source: string, changes: SourceDetails['schema_changes'], now: number): Markup {
@@ -124,10 +111,6 @@ function deliveryTable(
   return markup`${refusedCounts(webhooks)}${replay}${table}`;
 }
 
-function stateWord(tone: PageTone, word: string): Markup {
-  return markup`<span class="state ${tone}">${icon(tone)}${word}</span>`;
-}
-
 function refusedCounts({ refused_by }: WebhookStatus): Markup {
   const reasons = Object.entries(refused_by).filter(([, count]) => count > 0);
   if (reasons.length === 0) return markup`<p class="reasons sub">None was refused since the start.</p>`;
@@ -146,21 +129,16 @@ function reasonOf({ reason, attempts, due_at, repeats }: DeliveryDetails, now: n
   ]);
 }
 
-/** Files by status; null if the source copies no files. */
-function filesContent({ source, resources }: SourceStatus): Markup | null {
-  const known = resources.flatMap(({ resource, files }) => (files === undefined ? [] : [{ resource, files }]));
-  return known.length === 0 ? null : filesTable(source, known);
-}
-
 const FILE_COUNTS = ['stored', 'waiting', 'failed', 'refused', 'gone'] as const satisfies (keyof FilesStatus)[];
 
-function filesTable(source: string, known: readonly { resource: string; files: FilesStatus }[]): Markup {
-  const rows = known.map(({ resource, files }) => [
-    resource,
-    ...FILE_COUNTS.map((status) => countCell(files[status], formatNumber(files[status]))),
-    formatBytes(files.bytes),
-    fileErrorText(files),
-  ]);
+/** Files by status; null if the source copies no files. */
+function filesTable({ source, resources }: SourceStatus): Markup | null {
+  const rows = resources.flatMap(({ resource, files }) => {
+    if (files === undefined) return [];
+    const counts = FILE_COUNTS.map((status) => countCell(files[status], formatNumber(files[status])));
+    return [[resource, ...counts, formatBytes(files.bytes), fileErrorText(files)]];
+  });
+  if (rows.length === 0) return null;
   const counts = [...FILE_COUNTS, 'size'].map(
     (status) => [`${status.slice(0, 1).toUpperCase()}${status.slice(1)}`, 'number'] as const,
   );

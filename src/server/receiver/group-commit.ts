@@ -35,7 +35,6 @@ const PASSING_CODES: ReadonlySet<string> = new Set([
   'warehouse_refused',
 ]);
 
-/** Writes deliveries that arrive at about the same time in one transaction, one transaction at a time. */
 export class GroupCommit {
   readonly #options: GroupCommitOptions;
   /** Deliveries that are not committed, those in flight included. */

@@ -3,8 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream/promises';
 import { messageOf } from '../../model/errors.ts';
 import { waitAtMost } from '../../model/waiting.ts';
-import type { Pages } from '../endpoints/status-pages.ts';
-import { textResponse } from '../endpoints/responses.ts';
+import { type Pages, textResponse } from '../endpoints/status-pages.ts';
 import {
   type DeliveryOutcome,
   type ReceiverContext,
@@ -16,10 +15,6 @@ import {
 const WEBHOOK_PATH = /^\/webhooks\/(?<source>[a-z][a-z0-9_-]{0,40})\/?$/;
 /** Excludes what a proxy may read differently: escapes, parameters, empty or dotted segments. */
 const PLAIN_PATH = /^\/$|^(?:\/[A-Za-z0-9_~-][A-Za-z0-9._~-]*){1,8}$/;
-
-function pathIn(target = ''): string {
-  return target.split('?', 1)[0] ?? '';
-}
 
 /** Handles requests whose headers have arrived. Never throws. */
 export function requestHandler(context: ReceiverContext): (request: IncomingMessage, response: ServerResponse) => void {
@@ -33,7 +28,7 @@ export function requestHandler(context: ReceiverContext): (request: IncomingMess
   }
 
   async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const path = pathIn(request.url);
+    const [path = ''] = (request.url ?? '').split('?', 1);
     const source = WEBHOOK_PATH.exec(path)?.groups?.['source'];
     const refuse = (reason: RefusalReason): void => sendRefusal(reason, request, response);
     try {

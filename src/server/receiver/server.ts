@@ -7,7 +7,6 @@ import type { ReceiverLimits } from './setup.ts';
 const MAX_HEADER_BYTES = 16_384;
 const MAX_HEADERS = 100;
 
-/** Creates an HTTP server that limits everything that an unknown sender may take of it. */
 export function createReceiverServer(
   limits: ReceiverLimits,
   handle: (request: IncomingMessage, response: ServerResponse) => void,

@@ -37,7 +37,6 @@ const COUNT_PAUSE_FACTOR = 49;
 /** Between two attempts to open the inbox, as while its disk is not mounted. */
 const REOPEN_MS = 5_000;
 
-/** The inbox of one source: opens it, stores deliveries in groups, limits what waits, and removes what is old. */
 export class SourceInbox implements ReceivedInbox {
   readonly #options: SourceInboxOptions;
   readonly #commits: GroupCommit;

@@ -25,7 +25,6 @@ import type {
 const SEVERITIES = ['down', 'late', 'look'] as const;
 export type Severity = (typeof SEVERITIES)[number];
 
-/** What a check finds. */
 interface Finding {
   severity: Severity;
   /** The problem, as one sentence without the name of the resource. */

@@ -39,19 +39,12 @@ export const NOTHING_STORED: StoredResource = {
   suspects: { held: 0, held_since: null, held_why: null },
 };
 
-/** A source, as far as reading its warehouse needs it. */
-export interface StoredStatusSource {
-  warehouse: SourceSettings['warehouse'];
-  resources: readonly string[];
-  files: { kept: SourceSettings['files']['kept'] };
-}
-
 /**
  * Reads everything that the page, the metrics, the alerts and the command `status` show of a warehouse. Every query uses
  * an index or reads a small table. Throws what the warehouse throws.
  */
 export async function readStoredStatus(
-  { warehouse, resources, files }: StoredStatusSource,
+  { warehouse, resources, files }: SourceSettings,
   own: Kysely<OwnTables>,
   now: number,
 ): Promise<StoredStatus> {

@@ -73,7 +73,7 @@ export interface StoredResource {
   /** Since when it is paused, and by whom; null if it is not. */
   paused: { since: number; by: string } | null;
   runs: PastRun[];
-  rejects: RejectStatus[];
+  rejects: { reason: string; count: number }[];
   /** Deletes that are held back until a user confirms or discards them: their number, since when, and why. */
   suspects: { held: number; held_since: Time; held_why: string | null };
 }
@@ -115,11 +115,6 @@ export interface RunningStatus {
 /** A stored run with its duration, which is null while it runs. */
 export interface PastRun extends RunRecord {
   seconds: number | null;
-}
-
-export interface RejectStatus {
-  reason: string;
-  count: number;
 }
 
 export interface LimitStatus {

@@ -19,18 +19,11 @@ import {
   type SourceStatus,
   type WebhookStatus,
 } from './snapshot.ts';
-import { NOTHING_STORED, type StoredStatusSource, type RowCount, type StoredStatus } from './read-stored-status.ts';
-
-/** A source, as far as its status shows it. */
-interface StatusSource extends StoredStatusSource {
-  name: string;
-  base_url: string;
-  webhook: SourceSettings['webhook'];
-}
+import { NOTHING_STORED, type RowCount, type StoredStatus } from './read-stored-status.ts';
 
 /** What the status of one source is built from. */
 export interface StatusParts {
-  source: StatusSource;
+  source: SourceSettings;
   activity: SourceActivity;
   /** Passes an open warehouse to `work`; throws the reason if there is none. */
   read: <T>(work: (warehouse: TableAccess) => Promise<T>) => Promise<T>;
@@ -57,7 +50,6 @@ interface Times {
   startedAt: number;
 }
 
-/** Builds the status of a source from its warehouse, the memory of this process, and the settings. */
 export function sourceStatus(parts: StatusParts, { stored, counts, inbox }: SourceReading, times: Times): SourceStatus {
   const { source, activity, scrub } = parts;
   const files = stored.value?.files;

@@ -52,12 +52,6 @@ const OUTCOMES_INTERVAL_MS = 1_000;
 const OUTCOMES = `SELECT id::text AS id, state::text AS state, output::text AS output
   FROM ${BOSS_SCHEMA}.job WHERE id = ANY($1::uuid[])`;
 
-interface JobRow extends Record<string, unknown> {
-  id: string;
-  state: string;
-  output: string | null;
-}
-
 /**
  * The work of all processes on one database, in tables of pg-boss. Opens the queue as soon as the server is reachable;
  * the constructor throws nothing. All methods throw `SyncError`.
@@ -153,7 +147,8 @@ export class WorkQueue {
   async #pollOutcomes(): Promise<void> {
     const ids = [...this.#awaited.keys()];
     if (ids.length === 0) return;
-    const { rows } = await this.#statements.execute<JobRow>(OUTCOMES, [ids]);
+    const { execute } = this.#statements;
+    const { rows } = await execute<{ id: string; state: string; output: string | null }>(OUTCOMES, [ids]);
     const found = new Map(rows.map((row) => [row.id, row]));
     for (const id of ids) {
       const row = found.get(id);
@@ -211,10 +206,9 @@ async function createBoss(db: Db, { failed }: WorkQueueOptions): Promise<PgBoss>
 
 async function createQueue(boss: PgBoss, kind: WorkKind): Promise<void> {
   const { heartbeatSeconds, deleteAfterSeconds } = QUEUE_POLICIES[kind];
-  const kept = { deleteAfterSeconds, retentionSeconds: MONTH_SECONDS, expireInSeconds: DAY_SECONDS };
-  const rest = { retryLimit: NO_LIMIT, retryDelay: 0 };
+  const times = { heartbeatSeconds, deleteAfterSeconds, retentionSeconds: MONTH_SECONDS, expireInSeconds: DAY_SECONDS };
   // At most one item of a key is queued or in progress.
-  await boss.createQueue(kind, { policy: 'exclusive', heartbeatSeconds, ...kept, ...rest });
+  await boss.createQueue(kind, { policy: 'exclusive', ...times, retryLimit: NO_LIMIT, retryDelay: 0 });
 }
 
 function parseOutput(text: string): unknown {
@@ -354,11 +348,12 @@ class ItemWorker<Kind extends WorkKind> {
     const { kind, boss } = this.#options;
     const attempts = [...this.#attempts.values()];
     if (attempts.length === 0) return;
+    const takenOver = new SyncError('interrupted', 'another process has taken this work over', { recovery: 'stop' });
     try {
       const touched = attempts.map(({ id, retryCount }) => ({ id, retryCount }));
       const stillHeld = settledIds(await boss.touch(kind, touched));
       for (const { id, lost } of attempts) {
-        if (!stillHeld.has(id) && this.#attempts.has(id)) lost.abort(takenOver());
+        if (!stillHeld.has(id) && this.#attempts.has(id)) lost.abort(takenOver);
       }
     } catch {
       // While the server is unreachable no item changes hands; a lost one shows at the next heartbeat.
@@ -379,8 +374,4 @@ function toJsonb(value: unknown): JsonValue {
 function settledIds(response: object): Set<unknown> {
   if ('settled' in response && Array.isArray(response.settled)) return new Set<unknown>(response.settled);
   throw new Error('the queue does not report what it has changed');
-}
-
-function takenOver(): SyncError {
-  return new SyncError('interrupted', 'another process has taken this work over', { recovery: 'stop' });
 }

@@ -10,6 +10,7 @@ import { findProblems } from '../../../src/server/status/attention.ts';
 import { type Collector, createCollector } from '../../../src/server/status/collect.ts';
 import type { ResourceStatus, SourceStatus } from '../../../src/server/status/snapshot.ts';
 import type { StatusParts } from '../../../src/server/status/source-status.ts';
+import { config, load } from '../../config/in-folder.ts';
 import { HandClock } from '../../support/hand-clock.ts';
 import { loading } from '../../support/page-loading.ts';
 import { asOther, tempWarehouse } from '../../support/temp-warehouse.ts';
@@ -34,21 +35,15 @@ async function stage(parts: Partial<StatusParts> = {}): Promise<Stage> {
   const metrics = createMetrics('0');
   onTestFinished(() => metrics.close());
   const activity = new SourceActivity('blog', clock, metrics);
+  const { blog } = load({ 'config.yaml': config() }).sources;
+  if (blog === undefined) throw new Error('no source');
   const source = {
-    name: 'blog',
-    base_url: 'https://cms.example.com',
-    profile: { version_prefix: '/v1', version: { header: null, query: {} }, resources: {} },
+    ...blog,
     warehouse: `sqlite:${file}`,
     resources: ['content'],
-    files: { kept: {} },
     webhook: webhookSchema.parse({ secrets: ['s'], max_waiting: 16, max_waiting_size: '1kB' }),
   };
-  const rateLimiter = {
-    requests: 0,
-    limited: 0,
-    allowedPerSecond: 2,
-    pausedUntil: null,
-  };
+  const rateLimiter = { requests: 0, limited: 0, allowedPerSecond: 2, pausedUntil: null };
   const whole: StatusParts = {
     source,
     activity,
