@@ -211,7 +211,10 @@ const folderSchema = documented(z.string().min(1))(
   'A folder, relative to this file: each <name>.yaml in it is the source of that name',
 );
 
-const commonFields = {
+/** The config file without its sources, which are checked one by one; unknown keys are refused everywhere. */
+export const settingsSchema = z.strictObject({
+  warehouse: warehouseSchema,
+  sources: z.union([z.record(z.string(), z.unknown()), folderSchema], 'expected a map, or the path of a folder'),
   privacy_key: privacyKey,
   file_mode: fileMode.prefault('0600'),
   serve: serveSchema.prefault({}),
@@ -222,13 +225,6 @@ const commonFields = {
   keep_runs: timeSpan
     .prefault('90d')
     .meta({ description: 'How long runs are stored; the last one of a resource always is' }),
-};
-
-/** The config file without its sources, which are checked one by one; unknown keys are refused everywhere. */
-export const settingsSchema = z.strictObject({
-  warehouse: warehouseSchema,
-  sources: z.union([z.record(z.string(), z.unknown()), folderSchema], 'expected a map, or the path of a folder'),
-  ...commonFields,
 });
 
 /** One source, under its name. */

@@ -60,7 +60,10 @@ function fillText(text: string, path: FieldPath, context: InterpolationContext, 
     filled.paths.add(pathKey(path));
     try {
       if (close !== '}') throw new Error('expected a } after ${');
-      return inner.startsWith('file:') ? fromFile(inner.slice(5), context, filled) : fromEnv(inner, path, context);
+      if (!inner.startsWith('file:')) return fromEnv(inner, path, context);
+      const secret = context.readSecret(inner.slice(5));
+      filled.secrets.push(secret);
+      return secret;
     } catch (error) {
       filled.unset.add(pathKey(path));
       if (context.secretsOptional === true && mustBeMasked(path, true))
@@ -90,12 +93,6 @@ function fromEnv(inner: string, path: FieldPath, { env }: InterpolationContext):
   throw new Error(
     `expected the environment variable ${name}, got nothing (${state}; set it where content-sync is started, or ${instead})`,
   );
-}
-
-function fromFile(path: string, { readSecret }: InterpolationContext, filled: Filled): string {
-  const secret = readSecret(path);
-  filled.secrets.push(secret);
-  return secret;
 }
 
 const GROUP_AND_OTHERS_READ = 0o044;

@@ -186,11 +186,6 @@ export interface Carrier {
   prefix?: string | undefined;
 }
 
-/** The scheme with all defaults; null if one of its fields is required. */
-function defaultScheme(type: SchemeType): AuthScheme | null {
-  return schemeSchema.safeParse({ type }).data ?? null;
-}
-
 /** Spaces, controls and anything outside printable ASCII are not allowed in an Authorization header. */
 const PRINTABLE_ASCII = /^[\x21-\x7e]+$/;
 
@@ -285,7 +280,9 @@ export function matchSecrets(
   schemes: readonly AuthScheme[] | undefined,
   secrets: AuthSettings,
 ): SchemeWithSecrets | null {
-  return createPlan(secrets.type, secrets, schemes ?? [defaultScheme(secrets.type)].flatMap((usual) => usual ?? []));
+  // Without data if a field of the scheme is required.
+  const { data: usual } = schemeSchema.safeParse({ type: secrets.type });
+  return createPlan(secrets.type, secrets, schemes ?? (usual === undefined ? [] : [usual]));
 }
 
 function createPlan<T extends SchemeType>(

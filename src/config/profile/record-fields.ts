@@ -138,9 +138,6 @@ const TYPES_BY_NAME: Partial<Record<(typeof TYPE_NAMES)[number], ColumnType>> = 
   datetime: 'timestamp',
 };
 
-/** Whether the original text of records with hidden fields is stored. */
-const SOURCE_TEXTS = ['masked', 'kept'] as const;
-
 const typeName = z.enum(TYPE_NAMES).transform((name, context): ColumnType => {
   const type = TYPES_BY_NAME[name] ?? COLUMN_TYPES.find((own) => own === name);
   if (type !== undefined) return type;
@@ -197,7 +194,7 @@ export const singleFields = {
     'Single fields by path, also through lists (`authors.email`).',
     [{ word_count: { description: 'Words of the body', type: 'bigint' }, 'author.email': { hash: true } }],
   ),
-  source_text: documented(z.enum(SOURCE_TEXTS).default('masked'))(
+  source_text: documented(z.enum(['masked', 'kept']).default('masked'))(
     'With hidden fields: `kept` stores the sent text in `_sync_versions.source_text`, `masked` does not.',
     ['kept'],
   ),
@@ -214,7 +211,11 @@ export const singleFields = {
 export type FieldSettings = z.output<typeof fieldSettings>;
 
 /** Returns the paths of excluded and hashed fields of all resources. */
-export function hiddenFields({ resources }: { resources: Readonly<Record<string, Hiding>> }): string[] {
+export function hiddenFields({
+  resources,
+}: {
+  resources: Readonly<Record<string, Parameters<typeof pendingMask>[0]>>;
+}): string[] {
   const paths = Object.values(resources).flatMap(({ fields }) =>
     Object.entries(fields).flatMap(([path, { exclude, hash }]) => (exclude || hash ? [path] : [])),
   );
@@ -224,10 +225,6 @@ export function hiddenFields({ resources }: { resources: Readonly<Record<string,
 /** True if changes of some field are ignored. */
 export function hasUncompared(fields: Readonly<Record<string, FieldSettings>>): boolean {
   return Object.values(fields).some(({ compare }) => !compare);
-}
-
-interface Hiding {
-  fields: Readonly<Record<string, FieldSettings>>;
 }
 
 /** Excludes and hashes fields of a record, before it is compared or stored. */

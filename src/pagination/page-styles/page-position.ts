@@ -1,7 +1,7 @@
 // The position of a page within a scan, such as `/v1/content?page=3`, and the form in which a checkpoint stores it, so
 // that an interrupted scan resumes there.
 import { z } from 'zod';
-import { fillTemplate, parsePlace, type TemplateValues } from '../../config/profile/basic-fields.ts';
+import { fillTemplates, parsePlace, type TemplateValues } from '../../config/profile/basic-fields.ts';
 import { ConfigError } from '../../model/errors.ts';
 import type { ExactNumber } from '../../model/json.ts';
 import { isExact, parseJson } from '../../rows/json/parse-json.ts';
@@ -93,16 +93,6 @@ export function isSamePosition(a: PagePosition, b: PagePosition): boolean {
   return positionText(a) === positionText(b);
 }
 
-/** Query parameters of a profile with their variables filled in; one with a variable that has no value is left out. */
-export function fillQuery(query: Readonly<Record<string, string>>, values: TemplateValues): Record<string, string> {
-  const filled: Record<string, string> = {};
-  for (const [name, template] of Object.entries(query)) {
-    const text = fillTemplate(template, values, 'query');
-    if (text !== null) filled[name] = text;
-  }
-  return filled;
-}
-
 /**
  * A position as a checkpoint stores it: without the profile's own query parameters, of which any may be a secret. Null,
  * which is the beginning, if the service itself wrote a secret into it: then pages are read twice.
@@ -129,7 +119,7 @@ export function loadPosition(
 ): PagePosition {
   const position = readPosition(stored);
   const { partition } = position.listing ?? {};
-  const filled = fillQuery(query, partition === undefined ? values : { ...values, partition });
+  const filled = fillTemplates(query, partition === undefined ? values : { ...values, partition }, 'query');
   return { ...position, url: changeQuery(position.url, filled, (params, name, value) => params.set(name, value)) };
 }
 
