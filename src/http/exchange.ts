@@ -49,7 +49,6 @@ export interface WireAnswer {
 interface BodyAccount {
   /** Called with the bytes of each chunk as received. */
   count: (bytes: number) => void;
-  /** Memory reserved for the answer. */
   reservation: MemoryReservation;
 }
 
@@ -130,7 +129,6 @@ const MIN_PROGRESS_BYTES = 16_384;
 interface Deadline {
   /** Aborted by the deadline, and with the outer signal. */
   signal: AbortSignal;
-  /** Called with the bytes of each chunk. */
   progress(bytes: number): void;
   clear(): void;
 }

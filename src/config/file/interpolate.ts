@@ -4,7 +4,7 @@
  */
 import { readFileSync, statSync } from 'node:fs';
 import { isAbsolute } from 'node:path';
-import { messageOf } from '../../model/errors.ts';
+import { errorCode, messageOf } from '../../model/errors.ts';
 import { isSecretName } from '../../model/visible-text.ts';
 import { PUBLIC_FIELDS } from '../profile/auth.ts';
 import { type FieldPath, mapTexts, pathKey, type SettingsFinding, textsIn } from './yaml-file.ts';
@@ -209,7 +209,7 @@ function readBytes(path: string): Buffer {
   try {
     return readFileSync(path);
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown';
+    const code = errorCode(error) || 'unknown';
     throw new Error(`expected a readable file ${path}, got none (${REASONS[code] ?? code})`, { cause: error });
   }
 }

@@ -124,7 +124,6 @@ const customSchema = z.strictObject({
   base: z.enum(RATE_PRESET_NAMES).default('auto'),
   /** `name` in any case; `{window}` in it matches second, minute, hour, day or month. */
   headers: z.array(headerEntry).prefault([]),
-  /** Paths in the JSON body. */
   body: z.array(bodyEntry).prefault([]),
   /** Limits that the service documents but does not send. */
   known_limits: z

@@ -61,15 +61,13 @@ export const recordFields = {
     'What means an empty list: `null`, `object` (an empty one), `absent` (nothing at `records`), `204`, `404`. A total of 0 needs no setting.',
     [[null], ['absent', 204], [404]],
   ),
-  key_field: z
-    .string()
-    .regex(/^[^.[\]"'*]+$/, 'expected the plain name of a field')
-    .nullable()
-    .default(null)
-    .meta({
-      description: 'Field that takes the key of a record in a map (`*`).',
-      examples: ['slug'],
-    }),
+  key_field: documented(
+    z
+      .string()
+      .regex(/^[^.[\]"'*]+$/, 'expected the plain name of a field')
+      .nullable()
+      .default(null),
+  )('Field that takes the key of a record in a map (`*`).', ['slug']),
   /** The field that identifies a record, or several together, of which some may be null or empty. */
   id: withExamples(z.union([fieldPath, z.array(fieldPath).min(1)]).default('id'), ['uuid', ['page', 'device']]),
   unwrap: documented(z.array(unwrapRule).default([]))(
@@ -209,22 +207,18 @@ export const singleFields = {
 };
 
 export type FieldSettings = z.output<typeof fieldSettings>;
+type FieldsByPath = Readonly<Record<string, FieldSettings>>;
 
 /** Returns the paths of excluded and hashed fields of all resources. */
 export function hiddenFields({
   resources,
 }: {
-  resources: Readonly<Record<string, Parameters<typeof pendingMask>[0]>>;
+  resources: Readonly<Record<string, { fields: FieldsByPath }>>;
 }): string[] {
   const paths = Object.values(resources).flatMap(({ fields }) =>
     Object.entries(fields).flatMap(([path, { exclude, hash }]) => (exclude || hash ? [path] : [])),
   );
   return [...new Set(paths)];
-}
-
-/** True if changes of some field are ignored. */
-export function hasUncompared(fields: Readonly<Record<string, FieldSettings>>): boolean {
-  return Object.values(fields).some(({ compare }) => !compare);
 }
 
 /** Excludes and hashes fields of a record, before it is compared or stored. */
@@ -235,7 +229,7 @@ export interface RecordMask {
 }
 
 /** Returns the mask until the hash key is known: null if nothing is hidden, else one that throws for every record. */
-export function pendingMask({ fields }: { fields: Readonly<Record<string, FieldSettings>> }): RecordMask | null {
+export function pendingMask({ fields }: { fields: FieldsByPath }): RecordMask | null {
   const isHiding = Object.values(fields).some(({ exclude, hash }) => exclude || hash);
   return isHiding ? Object.assign(refuse, { mark: '' }) : null;
 }

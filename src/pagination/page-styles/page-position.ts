@@ -20,24 +20,27 @@ const reasonsSchema = z.array(
   }),
 );
 
-/** The progress of a scan over several listings, apart from the position within the current one. */
-interface ListingProgress {
-  partition: string;
-  /** The smallest total of the service for this listing; null if it reported none. */
-  leastTotal: number | null;
-  /** Reasons why the listings before it may be incomplete; stored under this name. */
-  doubts: Readonly<z.infer<typeof reasonsSchema>>;
-}
+const isPlaceValue = (value: unknown): boolean => ['string', 'number'].includes(typeof value) || isExact(value);
+
+const positionSchema = z.object({
+  /** Path and query within the origin of the base URL; empty for the beginning of one of several listings. */
+  url: z.string().refine((url) => url === '' || (url.startsWith('/') && !isUnsendable(url))),
+  /** Values in headers, the body and templates, by request place; absent if there are none. */
+  values: z.record(z.string(), z.custom<PlaceValue>(isPlaceValue)).optional(),
+  /** The progress of a scan over several listings; absent if the resource has one. */
+  listing: z
+    .object({
+      partition: z.string(),
+      /** The smallest total of the service for this listing; null if it reported none. */
+      leastTotal: z.int().min(0).nullable(),
+      /** Reasons why the listings before it may be incomplete; stored under this name. */
+      doubts: reasonsSchema,
+    })
+    .optional(),
+});
 
 /** The position of a page in a scan: the part of its request that differs from page to page. A checkpoint stores it as JSON. */
-export interface PagePosition {
-  /** Path and query within the origin of the base URL; empty for the beginning of one of several listings. */
-  url: string;
-  /** Values in headers, the body and templates, by request place; absent if there are none. */
-  values?: PlaceValues | undefined;
-  /** Absent if the resource has one listing. */
-  listing?: ListingProgress | undefined;
-}
+export type PagePosition = z.infer<typeof positionSchema>;
 
 const CONTROL = /\p{Cc}/u;
 /** Blanks at its ends are no part of a header's value. */
@@ -143,20 +146,6 @@ export function storedTexts(stored: string): string[] {
     return [];
   }
 }
-
-const isPlaceValue = (value: unknown): boolean => ['string', 'number'].includes(typeof value) || isExact(value);
-
-const positionSchema = z.object({
-  url: z.string().refine((url) => url === '' || (url.startsWith('/') && !isUnsendable(url))),
-  values: z.record(z.string(), z.custom<PlaceValue>(isPlaceValue)).optional(),
-  listing: z
-    .object({
-      partition: z.string(),
-      leastTotal: z.int().min(0).nullable(),
-      doubts: reasonsSchema,
-    })
-    .optional(),
-});
 
 function readPosition(stored: string): PagePosition {
   let found: unknown;
