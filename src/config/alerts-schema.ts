@@ -132,7 +132,6 @@ const emailSchema = z.strictObject({
 
 const channelSchema = z.discriminatedUnion('type', [postSchema, slackSchema, emailSchema]);
 
-/** `alerts`: where problems are reported. */
 export const alertsSchema = z
   .record(z.string().regex(/^[a-z][a-z0-9_-]{0,40}$/, 'expected a lower-case name such as ops'), channelSchema)
   .meta({ description: 'Where problems and their ends are reported: channels by name' });

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseEnv } from 'node:util';
-import { ConfigError } from '../model/errors.ts';
+import { ConfigError, errorCode } from '../model/errors.ts';
 
 /** The file with environment variables in the working directory. */
 export const ENV_FILE = '.env';
@@ -32,7 +32,7 @@ function readIfExists(path: string): string | null {
   try {
     return readFileSync(path, 'utf8');
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown';
+    const code = errorCode(error) || 'unknown';
     // A folder named `.env` is a Python environment.
     if (['ENOENT', 'ENOTDIR', 'EISDIR'].includes(code)) return null;
     throw new ConfigError('settings_invalid', `${ENV_FILE} is there and cannot be read (${code})`, {

@@ -93,7 +93,6 @@ export function storeFindings(sources: readonly SourceWithFiles[], cwd: string):
   );
 }
 
-/** `sources.<name>.files`: where the files that the profile names are stored. */
 export const filesSchema = z
   .strictObject({
     store: storeAddress.nullable().default(null).meta({

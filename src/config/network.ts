@@ -13,7 +13,6 @@ import { documented } from './profile/basic-fields.ts';
 const PROXY_EXPECTED = 'expected the http(s) address of a proxy such as http://proxy.example.com:3128, or none';
 const file = z.string().min(1).optional();
 
-/** `sources.<name>.http`: how to connect to the service. */
 export const networkSchema = z
   .strictObject({
     proxy: z

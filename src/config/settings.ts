@@ -15,13 +15,11 @@ import type { Profile } from './profile/profile.ts';
 import type { WebhookSecret } from './profile/signature-secret.ts';
 import { warehouseFolder, warehouseSchema } from './warehouse-address.ts';
 
-/** The setting `control`. */
 const controlSchema = documented(z.string().min(1).nullable().optional())(
   'Socket for commands to a running `serve`; by default beside the warehouse, else beside the config; null for none',
   ['/run/content-sync/control.sock'],
 );
 
-/** `serve`: the page, the metrics and the receiver. */
 const serveSchema = z
   .strictObject({
     host: z.string().min(1).default('127.0.0.1').meta({ description: 'Address that `serve` listens on' }),
@@ -42,7 +40,6 @@ const serveSchema = z
   })
   .meta({ description: 'The status page, the metrics and the webhook receiver of `serve`' });
 
-/** `worker`: its health and metrics. */
 const workerSchema = z
   .strictObject({
     host: z.string().min(1).default('127.0.0.1').meta({ description: 'Address that `worker` listens on' }),
@@ -69,7 +66,6 @@ const webhookSecretSchema = z
     return { ...given, until: given.until === undefined ? undefined : Date.parse(given.until) };
   });
 
-/** `sources.<name>.webhook`: how deliveries of a source are received and stored. */
 export const webhookSchema = z
   .strictObject({
     secrets: documented(z.array(webhookSecretSchema).min(1))(
@@ -90,12 +86,10 @@ export const webhookSchema = z
   })
   .meta({ description: 'Receive webhooks at /webhooks/<source>; without it there is no such address' });
 
-/** `sources.<name>.hash_key`. */
 const hashKey = documented(z.string().min(16, 'expected a secret of at least 16 characters').optional())(
   'Secret for fields with `hash: true`; `privacy_key` by default',
 );
 
-/** `privacy_key`, for all sources. */
 const privacyKey = documented(z.string().min(16, 'expected a secret of at least 16 characters').optional())(
   'Secret of `forget`, and default of `hash_key`. Keep it as long as the warehouse: after an erasure, runs need it',
   ['${CONTENT_PRIVACY_KEY}'],
@@ -164,12 +158,9 @@ const scheduleSchema = z
 
 const deletesSchema = z.strictObject({
   max_rows: documented(z.int().min(0).default(500))('More deletes than this at once, or in 24 h, are held'),
-  max_part: z
-    .number()
-    .min(0)
-    .max(1)
-    .default(0.1)
-    .meta({ description: 'Deletes of more than this part of the live rows are held' }),
+  max_part: documented(z.number().min(0).max(1).default(0.1))(
+    'Deletes of more than this part of the live rows are held',
+  ),
   settle: documented(duration.nullable().default(null))(
     'How late a listing can show a record; younger rows are not deleted by scans alone. Null: the `lookback` of the filter, or 10m',
   ),
@@ -211,7 +202,10 @@ const folderSchema = documented(z.string().min(1))(
   'A folder, relative to this file: each <name>.yaml in it is the source of that name',
 );
 
-const commonFields = {
+/** The config file without its sources, which are checked one by one; unknown keys are refused everywhere. */
+export const settingsSchema = z.strictObject({
+  warehouse: warehouseSchema,
+  sources: z.union([z.record(z.string(), z.unknown()), folderSchema], 'expected a map, or the path of a folder'),
   privacy_key: privacyKey,
   file_mode: fileMode.prefault('0600'),
   serve: serveSchema.prefault({}),
@@ -219,19 +213,9 @@ const commonFields = {
   worker: workerSchema.prefault({}),
   alerts: alertsSchema.prefault({}),
   log: z.strictObject({ level: z.enum(LOG_LEVELS).default('info') }).prefault({}),
-  keep_runs: timeSpan
-    .prefault('90d')
-    .meta({ description: 'How long runs are stored; the last one of a resource always is' }),
-};
-
-/** The config file without its sources, which are checked one by one; unknown keys are refused everywhere. */
-export const settingsSchema = z.strictObject({
-  warehouse: warehouseSchema,
-  sources: z.union([z.record(z.string(), z.unknown()), folderSchema], 'expected a map, or the path of a folder'),
-  ...commonFields,
+  keep_runs: documented(timeSpan.prefault('90d'))('How long runs are stored; the last one of a resource always is'),
 });
 
-/** One source, under its name. */
 export const namedSourceSchema = z.strictObject({ sources: sourcesSchema });
 
 /** The settings of one source as in the file, with defaults. */

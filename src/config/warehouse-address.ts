@@ -172,7 +172,7 @@ export function sharingFault(address: string): string | null {
     kind === 'sqlite' ? !address.includes(PLACEHOLDER) : schemaTemplate(address)?.includes(PLACEHOLDER) === false;
   if (!isShared) return null;
   const [part, what] = kind === 'sqlite' ? ['path', 'file'] : ['schema', 'schema'];
-  return `expected {source} in the ${part}, because each of several sources has its passwordsInAddress ${what}, got none`;
+  return `expected {source} in the ${part}, because each of several sources has its own ${what}, got none`;
 }
 
 /** Returns the fault of a source name that gives a reserved or used schema; `all` are the names of all sources. */

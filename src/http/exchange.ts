@@ -15,7 +15,6 @@ import type { AnswerLimits } from './rate-limit/answer-limits.ts';
 
 /** An error body is only quoted in messages. */
 const MAX_ERROR_BYTES = 1_048_576;
-const NO_BYTES = Buffer.alloc(0);
 
 /** One HTTP request with its final URL and headers. */
 export interface WireRequest {
@@ -50,7 +49,6 @@ export interface WireAnswer {
 interface BodyAccount {
   /** Called with the bytes of each chunk as received. */
   count: (bytes: number) => void;
-  /** Memory reserved for the answer. */
   reservation: MemoryReservation;
 }
 
@@ -62,35 +60,36 @@ export type SendRequest = (request: WireRequest, account: BodyAccount) => Promis
  * `http.max_body`. A sink receives the body as sent. Redirects are not followed.
  */
 export function createExchange(agent: Dispatcher, http: HttpProfile, clock: Clock): SendRequest {
-  return async (request, { count, reservation }) => {
+  return async ({ url, method, headers, body = null, maxBytes, signal, into }, { count, reservation }) => {
     const start = clock.monotonic();
     const sentAt = clock.now();
     const answer: WireAnswer = {
       status: 0,
       headers: {},
-      bytes: NO_BYTES,
+      bytes: Buffer.alloc(0),
       failure: null,
       sentAt,
       receivedAt: sentAt,
       elapsedMs: 0,
     };
-    const { into } = request;
-    const deadline = startDeadline(http.timeout, request.signal, into === undefined ? 'whole' : 'silence');
+    const deadline = startDeadline(http.timeout, signal, into === undefined ? 'whole' : 'silence');
     const received = (bytes: number): void => {
       count(bytes);
       deadline.progress(bytes);
     };
     try {
-      const response = await send(request.url, { ...wireOptions(request), dispatcher: agent, signal: deadline.signal });
+      const sent = { method, headers: { 'accept-encoding': ACCEPTED_ENCODINGS, ...headers }, body };
+      const response = await send(url, { ...sent, dispatcher: agent, signal: deadline.signal });
       Object.assign(answer, { status: response.statusCode, headers: response.headers, receivedAt: clock.now() });
       if (into !== undefined && answer.status >= 200 && answer.status < 300) {
         await into.receive({ status: answer.status, headers: answer.headers, body: response.body, count: received });
       } else {
-        const limit = { cap: bodyLimit(request, answer.status, http), reservation };
+        const max = answer.status < 300 ? http.max_body : MAX_ERROR_BYTES;
+        const limit = { cap: Math.min(maxBytes ?? http.max_body, max), reservation };
         answer.bytes = await readBody(response.body, encodingOf(answer.headers), limit, received);
       }
     } catch (error) {
-      request.signal?.throwIfAborted();
+      signal?.throwIfAborted();
       const failure = failureCode(error);
       // An error status is sufficient without its body.
       if (answer.status < 300) answer.failure = failure;
@@ -106,14 +105,6 @@ export function createExchange(agent: Dispatcher, http: HttpProfile, clock: Cloc
 export function encodingOf(headers: AnswerHeaders): string {
   const text = String(headers['content-encoding'] ?? '');
   return text.trim().toLowerCase() === 'identity' ? '' : text;
-}
-
-function bodyLimit({ maxBytes }: WireRequest, status: number, { max_body }: HttpProfile): number {
-  return Math.min(maxBytes ?? max_body, status < 300 ? max_body : MAX_ERROR_BYTES);
-}
-
-function wireOptions({ method, headers, body }: WireRequest) {
-  return { method, headers: { 'accept-encoding': ACCEPTED_ENCODINGS, ...headers }, body: body ?? null };
 }
 
 /** Returns the code of a network error; rethrows an error without a code, which is a bug. */
@@ -138,7 +129,6 @@ const MIN_PROGRESS_BYTES = 16_384;
 interface Deadline {
   /** Aborted by the deadline, and with the outer signal. */
   signal: AbortSignal;
-  /** Called with the bytes of each chunk. */
   progress(bytes: number): void;
   clear(): void;
 }

@@ -102,7 +102,7 @@ function refusal(message: string, hint: string, code = 'origin_refused'): SyncEr
 export function withoutParams(url: URL, names: readonly string[]): URL {
   if (names.length === 0 || url.search === '') return url;
   const parts = url.search.slice(1).split('&');
-  const kept = parts.filter((part) => !names.includes(decodedName(part)));
+  const kept = parts.filter((part) => !names.some((name) => new URLSearchParams(part).has(name)));
   if (kept.length === parts.length) return url;
   const copy = new URL(url);
   copy.search = kept.join('&');
@@ -116,11 +116,6 @@ export function withAppended(url: URL, params: Readonly<Record<string, string>>)
   const copy = new URL(url);
   copy.search = [...(url.search === '' ? [] : [url.search.slice(1)]), ...added].join('&');
   return copy;
-}
-
-function decodedName(part: string): string {
-  const [name = ''] = new URLSearchParams(part).keys();
-  return name;
 }
 
 /**

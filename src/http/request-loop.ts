@@ -370,7 +370,7 @@ class RunningRequest {
       judged,
       method: this.#method,
       url: this.#describeUrl(),
-      hint: hintFor(judged, { url: this.#target.url, versionPrefix: version.prefix }),
+      hint: hintFor(judged, this.#target.url, version.prefix),
       attempts: Math.max(this.#failures, this.#limited, 1),
       secrets: origins.secrets,
       note,

@@ -4,12 +4,8 @@ import type { Clock } from './clock.ts';
 /** One shared reason, because an abort without a reason creates an error with a stack each time. */
 const WOKEN = new Error('woken');
 
-interface Sleeper {
-  sleep: Clock['sleep'];
-}
-
 /** Resolves after `ms`, or as soon as the signal is aborted. Never rejects. */
-export async function sleepOrAbort(clock: Sleeper, ms: number, signal?: AbortSignal): Promise<void> {
+export async function sleepOrAbort(clock: Clock, ms: number, signal?: AbortSignal): Promise<void> {
   await clock.sleep(ms, signal).catch(() => undefined);
 }
 
@@ -22,7 +18,7 @@ export function untilAborted(signal: AbortSignal): Promise<void> {
 }
 
 /** Waits for `work`, at most `ms`. Returns null after a timeout; rejects if `work` rejects before. */
-export async function waitAtMost<T>(clock: Sleeper, ms: number, work: Promise<T>): Promise<{ value: T } | null> {
+export async function waitAtMost<T>(clock: Clock, ms: number, work: Promise<T>): Promise<{ value: T } | null> {
   const timer = new AbortController();
   const late = sleepOrAbort(clock, ms, timer.signal).then(() => null);
   try {

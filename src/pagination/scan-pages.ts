@@ -10,7 +10,7 @@ import { PageReader } from './page-reader.ts';
 import { firstPosition, type ListingTarget, type RequestTemplates } from './page-styles/listing-request.ts';
 import { isSamePosition, type PagePosition, type PlaceValues } from './page-styles/page-position.ts';
 import { openPageStyle } from './page-styles/page-styles.ts';
-import { type Page, pageError, type ScanEnd, type ScannedPage } from './page.ts';
+import { type Page, pageError, type ScannedPage } from './page.ts';
 import { PagePrefetch } from './requests/prefetch-pages.ts';
 import { pageRequester, type ReadableResource, type RequestOptions } from './requests/read-page.ts';
 
@@ -68,9 +68,10 @@ export interface ScanOptions extends RequestOptions {
  */
 export async function* scanPages(options: ScanOptions): AsyncGenerator<Page, void, undefined> {
   const { start, isResumed, listing, loops, prefetch, reader } = openScan(options);
-  const isEnough = options.isEnough?.() ?? never;
+  const isEnough = options.isEnough?.() ?? (() => false);
   let number = options.pagesBefore ?? 0;
-  const readAgain = (page: ScannedPage): Page => ({ ...page, number: (number += 1), release: ignore });
+  // A page that was read again retains no memory.
+  const readAgain = (page: ScannedPage): Page => ({ ...page, number: (number += 1), release: () => undefined });
   let position: PagePosition | null = start;
   try {
     if (isResumed) for (const page of await reader.verifyStart(position)) yield readAgain(page);
@@ -82,7 +83,7 @@ export async function* scanPages(options: ScanOptions): AsyncGenerator<Page, voi
       const page = isEnough(current) ? reader.cutShort(current) : current;
       const fault = loops.findFault(page);
       if (fault !== null) throw pageError(fault, position);
-      const end = page.end && (await withNumbering(page, page.end, listing, options.numbering));
+      const end = page.end && (await verifyNumbering(page, page.end, listing, options.numbering));
       const release = prefetch.takeRelease();
       const total = Math.min(likelyTotal(page.total, listing.state.distinct), options.maxRecords ?? Infinity);
       await prefetch.prefetch({ next: page.next, received: reader.step, total: total === Infinity ? null : total });
@@ -95,22 +96,6 @@ export async function* scanPages(options: ScanOptions): AsyncGenerator<Page, voi
     await prefetch.close();
   }
 }
-
-/** The end of a scan, with the reason why it may be incomplete if the numbers of its pages are not as the profile says. */
-async function withNumbering(
-  page: ScannedPage,
-  end: ScanEnd,
-  listing: ListingParts,
-  numbering: Numbering | undefined,
-): Promise<ScanEnd> {
-  const reason = await verifyNumbering(page, listing, numbering);
-  return reason === null ? end : { ...end, incompleteReasons: [...end.incompleteReasons, reason] };
-}
-
-const never = (): boolean => false;
-
-/** A page that was read again retains no memory. */
-const ignore = (): void => undefined;
 
 /** Infinite if unknown. A total that the scan has passed says nothing about what is still to come. */
 function likelyTotal(total: number | null, seen: number | null): number {

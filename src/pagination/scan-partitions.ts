@@ -139,7 +139,7 @@ class JointEnd {
     this.#records = isResumed ? null : 0;
   }
 
-  get incompleteReasons(): readonly IncompleteReason[] {
+  get incompleteReasons(): IncompleteReason[] {
     return [...this.#reasons.values()];
   }
 

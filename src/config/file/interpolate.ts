@@ -4,7 +4,7 @@
  */
 import { readFileSync, statSync } from 'node:fs';
 import { isAbsolute } from 'node:path';
-import { messageOf } from '../../model/errors.ts';
+import { errorCode, messageOf } from '../../model/errors.ts';
 import { isSecretName } from '../../model/visible-text.ts';
 import { PUBLIC_FIELDS } from '../profile/auth.ts';
 import { type FieldPath, mapTexts, pathKey, type SettingsFinding, textsIn } from './yaml-file.ts';
@@ -60,7 +60,10 @@ function fillText(text: string, path: FieldPath, context: InterpolationContext, 
     filled.paths.add(pathKey(path));
     try {
       if (close !== '}') throw new Error('expected a } after ${');
-      return inner.startsWith('file:') ? fromFile(inner.slice(5), context, filled) : fromEnv(inner, path, context);
+      if (!inner.startsWith('file:')) return fromEnv(inner, path, context);
+      const secret = context.readSecret(inner.slice(5));
+      filled.secrets.push(secret);
+      return secret;
     } catch (error) {
       filled.unset.add(pathKey(path));
       if (context.secretsOptional === true && mustBeMasked(path, true))
@@ -90,12 +93,6 @@ function fromEnv(inner: string, path: FieldPath, { env }: InterpolationContext):
   throw new Error(
     `expected the environment variable ${name}, got nothing (${state}; set it where content-sync is started, or ${instead})`,
   );
-}
-
-function fromFile(path: string, { readSecret }: InterpolationContext, filled: Filled): string {
-  const secret = readSecret(path);
-  filled.secrets.push(secret);
-  return secret;
 }
 
 const GROUP_AND_OTHERS_READ = 0o044;
@@ -212,7 +209,7 @@ function readBytes(path: string): Buffer {
   try {
     return readFileSync(path);
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown';
+    const code = errorCode(error) || 'unknown';
     throw new Error(`expected a readable file ${path}, got none (${REASONS[code] ?? code})`, { cause: error });
   }
 }

@@ -23,14 +23,12 @@ const carrier = {
     .refine((name) => !CONNECTION.test(name), 'expected a header that is not one of the connection itself')
     .optional()
     .meta({ description: 'Name of that header or parameter; Authorization by default', examples: ['X-Api-Key'] }),
-  prefix: z
-    .string()
-    .regex(/^[\x20-\x7e]*$/, 'expected printable ASCII')
-    .optional()
-    .meta({
-      description: 'Text before the credential; Bearer by default in Authorization',
-      examples: ['Ghost', 'Token token='],
-    }),
+  prefix: documented(
+    z
+      .string()
+      .regex(/^[\x20-\x7e]*$/, 'expected printable ASCII')
+      .optional(),
+  )('Text before the credential; Bearer by default in Authorization', ['Ghost', 'Token token=']),
 };
 
 /** False for a query parameter without a name, which has no default. */
@@ -87,10 +85,7 @@ const SCHEMES = [
         'URL of the token endpoint; the settings can override it',
         ['https://login.example.com/oauth/token'],
       ),
-      token_path: path.optional().meta({
-        description: 'Its path below base_url; /oauth/token by default',
-        examples: ['/oauth2/token'],
-      }),
+      token_path: documented(path.optional())('Its path below base_url; /oauth/token by default', ['/oauth2/token']),
       client_auth: documented(z.enum(['body', 'basic', 'none']).optional())(
         'How the client authenticates at the token endpoint',
         ['basic'],
@@ -142,19 +137,17 @@ const SCHEMES = [
         'Where the response has the token: a path in its body, header:<name> or cookie:<name>',
         ['data.access_token', 'cookie:sid'],
       ),
-      expires: z
-        .strictObject({
-          field: documented(z.string().min(1))('Path in the body of the response', ['data.expires']),
-          unit: documented(z.enum(['s', 'ms', 'epoch']).default('s'))(
-            'Seconds, milliseconds, or the time when it expires',
-            ['ms'],
-          ),
-        })
-        .optional()
-        .meta({
-          description: 'Where the response has its lifetime',
-          examples: [{ field: 'data.expires', unit: 'ms' }],
-        }),
+      expires: documented(
+        z
+          .strictObject({
+            field: documented(z.string().min(1))('Path in the body of the response', ['data.expires']),
+            unit: documented(z.enum(['s', 'ms', 'epoch']).default('s'))(
+              'Seconds, milliseconds, or the time when it expires',
+              ['ms'],
+            ),
+          })
+          .optional(),
+      )('Where the response has its lifetime', [{ field: 'data.expires', unit: 'ms' }]),
       lifetime: duration.prefault('1h').meta({ description: 'Its lifetime if the response does not say' }),
       ...carrier,
       in: z.enum(['header', 'query', 'cookie']).default('header').meta({ description: 'Where the token is sent' }),
@@ -184,11 +177,6 @@ export interface Carrier {
   in: 'header' | 'query' | 'cookie';
   name?: string | undefined;
   prefix?: string | undefined;
-}
-
-/** The scheme with all defaults; null if one of its fields is required. */
-function defaultScheme(type: SchemeType): AuthScheme | null {
-  return schemeSchema.safeParse({ type }).data ?? null;
 }
 
 /** Spaces, controls and anything outside printable ASCII are not allowed in an Authorization header. */
@@ -285,7 +273,9 @@ export function matchSecrets(
   schemes: readonly AuthScheme[] | undefined,
   secrets: AuthSettings,
 ): SchemeWithSecrets | null {
-  return createPlan(secrets.type, secrets, schemes ?? [defaultScheme(secrets.type)].flatMap((usual) => usual ?? []));
+  // Without data if a field of the scheme is required.
+  const { data: usual } = schemeSchema.safeParse({ type: secrets.type });
+  return createPlan(secrets.type, secrets, schemes ?? (usual === undefined ? [] : [usual]));
 }
 
 function createPlan<T extends SchemeType>(

@@ -178,6 +178,19 @@ export function fillTemplate(template: string, values: TemplateValues, location:
   return filled;
 }
 
+/** Fills in the variables of templates by name, and omits those with a variable that has no value. */
+export function fillTemplates(
+  templates: Readonly<Record<string, string>>,
+  values: TemplateValues,
+  location: TemplateLocation,
+): Record<string, string> {
+  const filled = Object.entries(templates).flatMap(([name, template]): [string, string][] => {
+    const text = fillTemplate(template, values, location);
+    return text === null ? [] : [[name, text]];
+  });
+  return Object.fromEntries(filled);
+}
+
 const CONTROL = /\p{Cc}/u;
 const HEADER_VALUE = /^[\t\x20-\x7e]*$/;
 

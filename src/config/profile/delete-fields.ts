@@ -28,16 +28,14 @@ export const goneSchema = z
       )
       .min(1)
       .meta({ description: 'Statuses, one of which such an answer has.', examples: [[403]] }),
-    body: z
-      .strictObject({
-        path: bodyPath.meta({ description: 'That place.', examples: ['errors'] }),
-        contains: documented(z.string().min(1).optional())('That text.', ['FORBIDDEN']),
-      })
-      .optional()
-      .meta({
-        description: 'A place in the JSON body that must be set, and contain this text.',
-        examples: [{ path: 'errors', contains: 'FORBIDDEN' }],
-      }),
+    body: documented(
+      z
+        .strictObject({
+          path: bodyPath.meta({ description: 'That place.', examples: ['errors'] }),
+          contains: documented(z.string().min(1).optional())('That text.', ['FORBIDDEN']),
+        })
+        .optional(),
+    )('A place in the JSON body that must be set, and contain this text.', [{ path: 'errors', contains: 'FORBIDDEN' }]),
   })
   .refine(({ status, body }) => body !== undefined || status.every((each) => each >= 300), {
     path: ['body'],
@@ -88,10 +86,7 @@ const deleteFeedFields = z.strictObject({
     "How this listing is cut into pages; null: like the resource's own.",
     [{ style: 'page', size: 100 }],
   ),
-  records: recordFields.records.meta({
-    description: 'Path of the entries in a page; empty if the body is the array.',
-    examples: ['data'],
-  }),
+  records: documented(recordFields.records)('Path of the entries in a page; empty if the body is the array.', ['data']),
   id: z
     .union([fieldPath, z.array(fieldPath).min(1)])
     .meta({ description: 'Where an entry has the id of the deleted record.', examples: ['item'] }),
@@ -201,10 +196,7 @@ const startSchema = z.union([
     }),
   }),
   z.strictObject({
-    walk: feedAnswerPlace.meta({
-      description: 'Where the last page of a full scan has the first cursor.',
-      examples: ['nextSyncToken'],
-    }),
+    walk: documented(feedAnswerPlace)('Where the last page of a full scan has the first cursor.', ['nextSyncToken']),
   }),
 ]);
 

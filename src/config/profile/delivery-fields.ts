@@ -19,7 +19,6 @@ const FIELD_KINDS = {
   sha256: { name: 'body', notation: 'sha256:body' },
 } as const;
 
-/** Kinds of fields in a delivery. */
 export type DeliveryFieldKind = keyof typeof FIELD_KINDS;
 
 /** A parsed field; names of headers are in lower case. */
@@ -39,7 +38,6 @@ export function deliveryFieldSchema<K extends DeliveryFieldKind>(kinds: readonly
 /** The kinds of fields of an event: in the JSON body or in a header. */
 const EVENT_KINDS = ['json', 'header'] as const;
 
-/** A field of an event. */
 export const eventFieldSchema = deliveryFieldSchema(EVENT_KINDS);
 
 /** One field of an event, or several that are tried in order. */
@@ -64,7 +62,6 @@ function conditionsSchema<K extends DeliveryFieldKind>(kinds: readonly K[]) {
     );
 }
 
-/** Conditions on an event. */
 export const eventConditionsSchema = conditionsSchema(EVENT_KINDS);
 
 function fieldText(kinds: readonly DeliveryFieldKind[], beforeHeader: string) {
@@ -119,5 +116,4 @@ export const challengeSchema = z
     },
   );
 
-/** A parsed challenge. */
 export type EchoChallenge = z.output<typeof challengeSchema>;

@@ -48,9 +48,6 @@ export function storeLocation(address: StoreAddress): string {
   return address.kind === 'disk' ? `disk:${address.folder}` : `s3://${address.bucket}/${address.prefix}`;
 }
 
-/** Default of `types`. */
-const DEFAULT_TYPES = ['image/*', 'image/svg+xml', 'video/*', 'audio/*', 'application/pdf'] as const;
-
 const OF_RECORD = 'json:';
 const AT_EXPECTED = 'expected a path such as /images/{id}/file, or json: and the place of an address in the record';
 
@@ -107,7 +104,7 @@ const fileSchema = z.strictObject({
   types: z
     .array(z.string().regex(/^[a-z]+\/([a-z0-9][a-z0-9.+-]*|\*)$/, 'expected a type such as image/png or image/*'))
     .min(1)
-    .default([...DEFAULT_TYPES])
+    .default(['image/*', 'image/svg+xml', 'video/*', 'audio/*', 'application/pdf'])
     .meta({
       description:
         'Allowed types, detected by content. `image/*` does not include image/svg+xml, which can contain scripts.',
@@ -136,5 +133,4 @@ export const fileFields = {
   ]),
 };
 
-/** One parsed entry of `files`. */
 export type FileProfile = z.output<typeof fileSchema>;

@@ -32,11 +32,8 @@ const format = z.string().refine((text) => isNamedFormat(text) || parsePattern(t
 /** An IANA name or a fixed offset. */
 export const zone = z.string().refine(isTimeZone, 'expected a time zone such as Europe/Zurich or +02:00');
 
-/** How changes are requested. */
-const MODES = ['filter', 'newest_first'] as const;
-
 const filterFields = z.strictObject({
-  mode: documented(z.enum(MODES).default('filter'))(
+  mode: documented(z.enum(['filter', 'newest_first']).default('filter'))(
     '`filter`: the service filters by time. `newest_first`: it sorts by time. `feed`: it has a feed of changes.',
     ['filter', 'newest_first'],
   ),
@@ -110,25 +107,18 @@ function takesZone(text: string): boolean {
   return !isNamedFormat(text) && !hasOffset(parsePattern(text) ?? []);
 }
 
-/** The parts of `incremental` that are sent with a request. */
-interface FilterTemplates {
-  param: string | null;
-  template: string;
-  query: Readonly<Record<string, string>>;
-}
-
 /** Returns the templates of a request for changes with their locations, `param` first. */
-export function filterPlaces({ param, template: text, query }: FilterTemplates): [string, string][] {
+export function filterPlaces({ param, template: text, query }: IncrementalProfile): [string, string][] {
   return [...(param === null ? [] : [[param, text] satisfies [string, string]]), ...Object.entries(query)];
 }
 
 /** Returns the locations in the request that contain the time. */
-export function sincePlaces(filter: FilterTemplates): string[] {
+export function sincePlaces(filter: IncrementalProfile): string[] {
   return filterPlaces(filter).flatMap(([place, value]) => (variablesIn(value).includes('since') ? [place] : []));
 }
 
 /** Returns the location of the time for messages. */
-export function filterName(filter: FilterTemplates): string {
+export function filterName(filter: IncrementalProfile): string {
   return sincePlaces(filter)[0] ?? filterPlaces(filter)[0]?.[0] ?? 'the listing';
 }
 

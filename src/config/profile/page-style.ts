@@ -74,22 +74,16 @@ export function declaredEnd(page: { style: string; end?: Partial<DeclaredEnd> | 
   return { ...NO_END, ...page.end };
 }
 
-/** How a listing of any page style ends. */
-interface DeclaredEnd {
-  status: number[];
-  body: AnswerRule['body'];
-  repeated_page: boolean;
-  unchanged_cursor: boolean;
-  short_page: boolean;
-}
-
-const NO_END: DeclaredEnd = {
+const NO_END: AnswerRule & { repeated_page: boolean; unchanged_cursor: boolean; short_page: boolean } = {
   status: [],
   body: null,
   repeated_page: false,
   unchanged_cursor: false,
   short_page: false,
 };
+
+/** How a listing of any page style ends. */
+type DeclaredEnd = typeof NO_END;
 
 /** Location of a value in an answer: a path in its body, or `header:<name>`. */
 const answerPlace = z

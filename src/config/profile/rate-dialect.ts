@@ -68,9 +68,9 @@ const RATE_PRESETS = {
   none: {},
 } satisfies Record<string, object>;
 
-type RatePreset = keyof typeof RATE_PRESETS;
-
-export const RATE_PRESET_NAMES = Object.keys(RATE_PRESETS).filter((name): name is RatePreset => name in RATE_PRESETS);
+export const RATE_PRESET_NAMES = Object.keys(RATE_PRESETS).filter(
+  (name): name is keyof typeof RATE_PRESETS => name in RATE_PRESETS,
+);
 
 /** The meaning of a header or body field. */
 const RATE_MEANINGS = [
@@ -97,12 +97,10 @@ const RATE_MEANINGS = [
   'ratelimit_policy',
 ] as const;
 
-/** How a time is written. `auto` distinguishes delta seconds from a Unix time by size, and reads dates and durations. */
-const RATE_UNITS = ['auto', 'ms'] as const;
-
 const meaning = {
   means: z.enum(RATE_MEANINGS),
-  unit: z.enum(RATE_UNITS).default('auto'),
+  /** How a time is written. `auto` distinguishes delta seconds from a Unix time by size, and reads dates and durations. */
+  unit: z.enum(['auto', 'ms']).default('auto'),
   /** Entries of one group describe the same quota; a service with several limits has several groups. */
   group: z.string().min(1).default('default'),
   /** Length of the group's window in milliseconds, if the service does not send it. */
@@ -126,7 +124,6 @@ const customSchema = z.strictObject({
   base: z.enum(RATE_PRESET_NAMES).default('auto'),
   /** `name` in any case; `{window}` in it matches second, minute, hour, day or month. */
   headers: z.array(headerEntry).prefault([]),
-  /** Paths in the JSON body. */
   body: z.array(bodyEntry).prefault([]),
   /** Limits that the service documents but does not send. */
   known_limits: z

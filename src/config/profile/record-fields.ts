@@ -61,15 +61,13 @@ export const recordFields = {
     'What means an empty list: `null`, `object` (an empty one), `absent` (nothing at `records`), `204`, `404`. A total of 0 needs no setting.',
     [[null], ['absent', 204], [404]],
   ),
-  key_field: z
-    .string()
-    .regex(/^[^.[\]"'*]+$/, 'expected the plain name of a field')
-    .nullable()
-    .default(null)
-    .meta({
-      description: 'Field that takes the key of a record in a map (`*`).',
-      examples: ['slug'],
-    }),
+  key_field: documented(
+    z
+      .string()
+      .regex(/^[^.[\]"'*]+$/, 'expected the plain name of a field')
+      .nullable()
+      .default(null),
+  )('Field that takes the key of a record in a map (`*`).', ['slug']),
   /** The field that identifies a record, or several together, of which some may be null or empty. */
   id: withExamples(z.union([fieldPath, z.array(fieldPath).min(1)]).default('id'), ['uuid', ['page', 'device']]),
   unwrap: documented(z.array(unwrapRule).default([]))(
@@ -138,9 +136,6 @@ const TYPES_BY_NAME: Partial<Record<(typeof TYPE_NAMES)[number], ColumnType>> = 
   datetime: 'timestamp',
 };
 
-/** Whether the original text of records with hidden fields is stored. */
-const SOURCE_TEXTS = ['masked', 'kept'] as const;
-
 const typeName = z.enum(TYPE_NAMES).transform((name, context): ColumnType => {
   const type = TYPES_BY_NAME[name] ?? COLUMN_TYPES.find((own) => own === name);
   if (type !== undefined) return type;
@@ -197,7 +192,7 @@ export const singleFields = {
     'Single fields by path, also through lists (`authors.email`).',
     [{ word_count: { description: 'Words of the body', type: 'bigint' }, 'author.email': { hash: true } }],
   ),
-  source_text: documented(z.enum(SOURCE_TEXTS).default('masked'))(
+  source_text: documented(z.enum(['masked', 'kept']).default('masked'))(
     'With hidden fields: `kept` stores the sent text in `_sync_versions.source_text`, `masked` does not.',
     ['kept'],
   ),
@@ -212,22 +207,18 @@ export const singleFields = {
 };
 
 export type FieldSettings = z.output<typeof fieldSettings>;
+type FieldsByPath = Readonly<Record<string, FieldSettings>>;
 
 /** Returns the paths of excluded and hashed fields of all resources. */
-export function hiddenFields({ resources }: { resources: Readonly<Record<string, Hiding>> }): string[] {
+export function hiddenFields({
+  resources,
+}: {
+  resources: Readonly<Record<string, { fields: FieldsByPath }>>;
+}): string[] {
   const paths = Object.values(resources).flatMap(({ fields }) =>
     Object.entries(fields).flatMap(([path, { exclude, hash }]) => (exclude || hash ? [path] : [])),
   );
   return [...new Set(paths)];
-}
-
-/** True if changes of some field are ignored. */
-export function hasUncompared(fields: Readonly<Record<string, FieldSettings>>): boolean {
-  return Object.values(fields).some(({ compare }) => !compare);
-}
-
-interface Hiding {
-  fields: Readonly<Record<string, FieldSettings>>;
 }
 
 /** Excludes and hashes fields of a record, before it is compared or stored. */
@@ -238,7 +229,7 @@ export interface RecordMask {
 }
 
 /** Returns the mask until the hash key is known: null if nothing is hidden, else one that throws for every record. */
-export function pendingMask({ fields }: { fields: Readonly<Record<string, FieldSettings>> }): RecordMask | null {
+export function pendingMask({ fields }: { fields: FieldsByPath }): RecordMask | null {
   const isHiding = Object.values(fields).some(({ exclude, hash }) => exclude || hash);
   return isHiding ? Object.assign(refuse, { mark: '' }) : null;
 }

@@ -74,10 +74,7 @@ const valuesSchema = z.strictObject({
 });
 
 const parentSchema = z.strictObject({
-  parent: z.string().meta({
-    description: 'Resource whose live rows each have a listing; it is synced first.',
-    examples: ['posts'],
-  }),
+  parent: documented(z.string())('Resource whose live rows each have a listing; it is synced first.', ['posts']),
   parent_id: fieldPath
     .nullable()
     .default(null)
@@ -222,12 +219,10 @@ export const versionSchema = z.strictObject({
   ]),
 });
 
-type VersionFields = z.output<typeof versionSchema>;
-
 /** The fields of a profile that give the version of the API. */
 export interface Versioned {
   version_prefix: string;
-  version: VersionFields;
+  version: z.output<typeof versionSchema>;
 }
 
 /** The API version as sent in requests. */

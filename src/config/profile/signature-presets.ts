@@ -129,9 +129,7 @@ export const SIGNATURE_PRESETS = {
   'query-token': { type: 'static', value: { from: 'query:token' } },
 } satisfies Record<string, object>;
 
-/** A name that a profile's `webhooks.signature` may hold instead of a description. */
-type SignaturePreset = keyof typeof SIGNATURE_PRESETS;
-
+/** The names that `webhooks.signature` of a profile may hold instead of a description. */
 export const SIGNATURE_PRESET_NAMES = Object.keys(SIGNATURE_PRESETS).filter(
-  (name): name is SignaturePreset => name in SIGNATURE_PRESETS,
+  (name): name is keyof typeof SIGNATURE_PRESETS => name in SIGNATURE_PRESETS,
 );

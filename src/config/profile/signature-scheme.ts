@@ -272,7 +272,6 @@ function mergeMaps<T extends object>(inherited: T | null | undefined, given: T |
   return inherited ? { ...inherited, ...given } : given;
 }
 
-/** Adds the defaults. */
 function fillScheme(fields: SignatureFields) {
   const { value = {}, timestamp, signed_headers } = fields;
   return {

@@ -13,7 +13,7 @@ import {
   WWWAuthenticateChallengeError,
 } from 'oauth4webapi';
 import type { Grant as GrantName, SchemeOf, SchemeWithSecrets } from '../../config/profile/auth.ts';
-import { fillTemplate, type TemplateLocation, type TemplateValues } from '../../config/profile/basic-fields.ts';
+import { fillTemplate, fillTemplates, type TemplateValues } from '../../config/profile/basic-fields.ts';
 import { messageOf, SyncError } from '../../model/errors.ts';
 import type { JsonValue } from '../../model/json.ts';
 import { parseJson } from '../../rows/json/parse-json.ts';
@@ -239,26 +239,16 @@ export async function logIn(
 
 function loginRequest({ login }: SessionScheme, url: URL, values: TemplateValues): WireRequest {
   const headers: Record<string, string> = { accept: 'application/json', 'user-agent': 'content-sync' };
-  for (const [name, text] of fillMap(login.headers, values, 'header')) headers[name.toLowerCase()] = text;
+  const filledHeaders = Object.entries(fillTemplates(login.headers, values, 'header'));
+  for (const [name, text] of filledHeaders) headers[name.toLowerCase()] = text;
   const request = { url, method: login.method, headers };
   if (login.form !== undefined) {
     headers['content-type'] = 'application/x-www-form-urlencoded';
-    return { ...request, body: new URLSearchParams(fillMap(login.form, values, 'query')).toString() };
+    return { ...request, body: new URLSearchParams(fillTemplates(login.form, values, 'query')).toString() };
   }
   if (login.body === undefined) return request;
   headers['content-type'] = 'application/json';
   return { ...request, body: JSON.stringify(fillJson(login.body, values)) };
-}
-
-function fillMap(
-  map: Readonly<Record<string, string>>,
-  values: TemplateValues,
-  place: TemplateLocation,
-): [string, string][] {
-  return Object.entries(map).flatMap(([name, template]): [string, string][] => {
-    const text = fillTemplate(template, values, place);
-    return text === null ? [] : [[name, text]];
-  });
 }
 
 /** Fills in the variables in the texts of a JSON value; a field whose variable has no value is omitted. */

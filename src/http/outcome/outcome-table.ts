@@ -380,7 +380,7 @@ export function bodyMatches(
 }
 
 /** All values of a header as one text; undefined if the header is absent. */
-function headerText(headers: AnswerHeaders, name: string): string | undefined {
+export function headerText(headers: AnswerHeaders, name: string): string | undefined {
   const value = headers[name.toLowerCase()];
   return Array.isArray(value) ? value.join(', ') : value;
 }

@@ -81,18 +81,14 @@ function explanation({ verdict, answer, reading }: JudgedAttempt, secrets: reado
   return excerpt === '' ? verdict.reason : `${verdict.reason}: ${excerpt}`;
 }
 
-/** The part of a failed request that decides its hint. */
-interface FailedRequest {
-  url: URL;
-  /** The profile's `version_prefix`. */
-  versionPrefix: string;
-}
-
-/** Returns the hint for a failed request: that of a known misconfiguration, else that of the outcome table. */
-export function hintFor(judged: JudgedAttempt, request: FailedRequest): string | undefined {
+/**
+ * Returns the hint for a failed request: that of a known misconfiguration, else that of the outcome table. `versionPrefix`
+ * is `version_prefix` of the profile.
+ */
+export function hintFor(judged: JudgedAttempt, url: URL, versionPrefix: string): string | undefined {
   const { verdict, sent } = judged;
-  const hint =
-    doubleVersionHint(judged, request) ?? httpsPortHint(judged, request) ?? authSchemeHint(judged) ?? verdict.hint;
+  const known = doubleVersionHint(judged, url, versionPrefix) ?? httpsPortHint(judged, url) ?? authSchemeHint(judged);
+  const hint = known ?? verdict.hint;
   return hint?.replace(SENT_AS, sent === null ? '' : describeCredential(sent)).trimEnd();
 }
 
@@ -113,7 +109,7 @@ function describeCredential({ headers, query }: SentCredential): string {
 const WRONG_URL: ReadonlySet<string> = new Set(['not_found', 'gone', 'not_the_api']);
 
 /** For a URL that has the version prefix twice. */
-function doubleVersionHint({ verdict }: JudgedAttempt, { url, versionPrefix }: FailedRequest): string | null {
+function doubleVersionHint({ verdict }: JudgedAttempt, url: URL, versionPrefix: string): string | null {
   if (versionPrefix === '' || !WRONG_URL.has(verdict.code)) return null;
   if (!`${url.pathname}/`.includes(`${versionPrefix}${versionPrefix}/`)) return null;
   return (
@@ -123,7 +119,7 @@ function doubleVersionHint({ verdict }: JudgedAttempt, { url, versionPrefix }: F
 }
 
 /** For a request by http to a port that may expect https: it hangs up, or answers something that is not HTTP. */
-function httpsPortHint({ verdict, answer }: JudgedAttempt, { url }: FailedRequest): string | null {
+function httpsPortHint({ verdict, answer }: JudgedAttempt, url: URL): string | null {
   if (answer.status !== 0 || url.protocol !== 'http:' || verdict.code !== 'connection_lost') return null;
   return (
     'If it stays, the port may speak https only: begin base_url with https://. Else something between here and the ' +

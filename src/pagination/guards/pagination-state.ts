@@ -391,8 +391,9 @@ export class LoopDetector {
     this.#emptyPages = records.length === 0 ? this.#emptyPages + 1 : 0;
     if (isPromised && this.#emptyPages > MAX_EMPTY_PAGES) {
       return {
-        ...TOO_MANY_EMPTY,
+        code: 'guard_loop',
         message: `${this.#emptyPages} pages in a row were empty, and each promised a next one`,
+        hint: 'Run again; if it stays, check page in the profile (a total that counts more than is listed promises too much).',
       };
     }
     return records.length === 0 ? null : this.#findRepeated(records);
@@ -424,11 +425,6 @@ const NAMES_EARLIER_PAGE: PageFault = {
   code: 'guard_loop',
   message: 'The next page is one that was read before',
   hint: CYCLE_HINT,
-};
-
-const TOO_MANY_EMPTY = {
-  code: 'guard_loop',
-  hint: 'Run again; if it stays, check page in the profile (a total that counts more than is listed promises too much).',
 };
 
 /** Identifies a page without reading all of it: by its first and last record, and the length of each. */

@@ -4,7 +4,6 @@
 // same. Example: `page.next_cursor` names a field that the service does not have. Then the first page looks like the
 // last.
 import { declaredEnd } from '../../config/profile/page-style.ts';
-import type { AnswerRule } from '../../config/profile/request-fields.ts';
 import { SyncError } from '../../model/errors.ts';
 import { KEY_FINGERPRINT_BYTES } from '../../rows/records/record-key.ts';
 import { isSamePosition, type PagePosition, withPlaces } from '../page-styles/page-position.ts';
@@ -15,9 +14,11 @@ import {
   missingFault,
   pageError,
   type PageFault,
+  type ScanEnd,
   type ScannedPage,
 } from '../page.ts';
 import {
+  type OnePageOptions,
   type ReadableResource,
   readPage,
   type ReadPage,
@@ -117,12 +118,11 @@ async function requestSmallerPage(
   listing: ListingParts,
   read: ReadPage,
 ): Promise<'names_next' | 'names_none' | 'unknown'> {
-  const { resource, requestPage } = listing;
-  const { size_param: param } = resource.page;
+  const { size_param: param } = listing.resource.page;
   const wanted = read.records.length - 1;
   if (param === null || wanted < 1) return 'unknown';
   const smaller = withPlaces(read.request, { [param]: wanted });
-  const cut = await readUnlessRefused(requestPage, smaller, resource);
+  const cut = await readUnlessRefused(listing, smaller);
   if (cut === null || cut.records.length !== wanted) return 'unknown';
   // Without totals, so that only a next link can say that more follows.
   const isCut = { isEmpty: false, seen: wanted, fullPageSize: 0 };
@@ -149,12 +149,12 @@ export function stepAfter(
 
 /** Null if the service refuses the request, or its response is no page. */
 async function readUnlessRefused(
-  requestPage: (position: PagePosition) => ReturnType<RequestPage>,
+  { requestPage, resource }: ListingParts,
   position: PagePosition,
-  resource: ReadableResource,
+  options: OnePageOptions = {},
 ): Promise<ReadPage | null> {
   try {
-    const read = readPage(await requestPage(position), position, resource);
+    const read = readPage(await requestPage(position, options), position, resource);
     return 'code' in read ? null : read;
   } catch (error) {
     if (error instanceof SyncError && REFUSED_CODES.has(error.code)) return null;
@@ -193,17 +193,14 @@ export async function verifyPastEnd(listing: ListingParts, last: ReadPage, sign:
 const MAX_SIZES = 3;
 
 /** If another page size does not divide the number of records so far, the listing must end with a short page. */
-async function endsShortAtOtherSize(
-  { resource, requestPage, state: { received, fullPageSize } }: ListingParts,
-  positions: PagePositions,
-  last: ReadPage,
-): Promise<boolean> {
+async function endsShortAtOtherSize(listing: ListingParts, positions: PagePositions, last: ReadPage): Promise<boolean> {
+  const { received, fullPageSize } = listing.state;
   if (received === null) return false;
   const sizes = Array.from({ length: MAX_SIZES }, (_, less) => fullPageSize - 1 - less);
   const size = sizes.find((one) => one > 1 && received % one !== 0);
   const lastBySize = size === undefined ? null : positions.containing(last.request, received, size);
   if (size === undefined || lastBySize === null) return false;
-  const cut = await readUnlessRefused(requestPage, lastBySize, resource);
+  const cut = await readUnlessRefused(listing, lastBySize);
   const bytes = (received % size) * KEY_FINGERPRINT_BYTES;
   if (cut === null || cut.keys.length !== bytes || cut.records.length !== received % size) return false;
   const shared = Math.min(bytes, last.keys.length);
@@ -266,8 +263,8 @@ export interface Numbering {
   isVerified: boolean;
 }
 
-/** Statuses with which services refuse a page that does not exist, such as page 0. */
-const IGNORED_STATUSES: AnswerRule = { status: [403, 500], body: null };
+/** Also the statuses with which services refuse a page that does not exist, such as page 0, are refusals. */
+const TO_VERIFY: OnePageOptions = { skips: { status: [403, 500], body: null } };
 /** More records than may have been deleted since the listing ended. */
 const LAST_RECORDS = 3;
 /** Max counts of search engines, and of services built on them. */
@@ -281,29 +278,30 @@ export class NumberingError extends SyncError {}
 /**
  * At the end of a scan over numbered pages, requests the pages that would hold more records if the profile were wrong: the
  * one before the first (the service counts from 0), the one after the last (`page.total` counts something else), or the
- * last records (the offset is taken for a page number). Returns the reason why the scan may be incomplete if the total may
- * be the service's maximum. Throws `NumberingError`.
+ * last records (the offset is taken for a page number). Returns the end of the scan, with a reason why it may be
+ * incomplete if the total may be the service's maximum. Throws `NumberingError`.
  */
 export async function verifyNumbering(
   last: ScannedPage,
+  end: ScanEnd,
   listing: ListingParts,
   numbering: Numbering | undefined,
-): Promise<IncompleteReason | null> {
+): Promise<ScanEnd> {
   const { style, state } = listing;
   const { distinct, lastTotal } = state;
-  if (numbering === undefined || numbering.isVerified || style.positions === null || distinct === null) return null;
+  if (numbering === undefined || numbering.isVerified || style.positions === null || distinct === null) return end;
   // The page after the total was requested before, and refused.
-  const isRefused = last.records.length === 0 && last.end?.proof === 'total';
+  const isRefused = last.records.length === 0 && end.proof === 'total';
   const mayBeMax = isRefused || (distinct === lastTotal && (await isRefusedAfterTotal(listing, style.positions, last)));
   const reason = mayBeMax ? maxTotalReason(lastTotal) : null;
-  if (reason !== null) return reason;
+  if (reason !== null) return { ...end, incompleteReasons: [...end.incompleteReasons, reason] };
   if (distinct !== lastTotal) {
-    if (last.end?.proof !== 'pages') await verifyFirst(listing, style.positions);
+    if (end.proof !== 'pages') await verifyFirst(listing, style.positions);
     await verifyOffset(listing, style.positions, last);
   }
   // An empty listing shows nothing of its numbers.
   numbering.isVerified = distinct > 0;
-  return null;
+  return end;
 }
 
 /** Requests the page after the one that reached the total. Returns true if the service refuses it. */
@@ -316,7 +314,7 @@ async function isRefusedAfterTotal(
   if (records.length === 0 || records.length < fullPageSize) return false;
   const { lastTotal } = listing.state;
   const next = positions.after(position, records.length);
-  const page = await readToVerify(listing, next);
+  const page = await readUnlessRefused(listing, next, TO_VERIFY);
   if (page === null) return true;
   const fresh = listing.state.countNew(page.keys);
   // Records that were created since are counted by now.
@@ -331,13 +329,13 @@ async function isRefusedAfterTotal(
 
 /** Requests the page before the first one. */
 async function verifyFirst(listing: ListingParts, positions: PagePositions): Promise<void> {
-  const { first, requestPage, resource, state } = listing;
+  const { first, state } = listing;
   const before = positions.beforeFirst(first);
-  const page = before === null ? null : await readToVerify(listing, before);
+  const page = before === null ? null : await readUnlessRefused(listing, before, TO_VERIFY);
   const fresh = page === null ? 0 : state.countNew(page.keys);
   if (before === null || page === null || fresh === 0) return;
   // A service may take 0 for 1, and records may have been created on that page since it was read.
-  const again = await readUnlessRefused(requestPage, first, resource);
+  const again = await readUnlessRefused(listing, first);
   if (again !== null && 2 * sharedKeys(page.keys, again.keys) >= page.records.length) return;
   throw numberingError(
     before,
@@ -352,17 +350,13 @@ async function verifyOffset(listing: ListingParts, positions: PagePositions, las
   if (last.fullPageSize >= MIN_OVERLAPPING_PAGE || state.distinct === 0) return;
   const sooner = positions.earlier(last.position, LAST_RECORDS);
   if (sooner === null || isSamePosition(sooner, first)) return;
-  const page = await readToVerify(listing, sooner);
+  const page = await readUnlessRefused(listing, sooner, TO_VERIFY);
   if (page === null || state.countNew(page.keys) < page.records.length) return;
   throw numberingError(
     sooner,
     'The page that begins with the last records holds none of them',
     'The service takes the offset for something else, mostly the number of a page: see page.style in the profile.',
   );
-}
-
-function readToVerify({ requestPage, resource }: ListingParts, position: PagePosition): Promise<ReadPage | null> {
-  return readUnlessRefused((at) => requestPage(at, { skips: IGNORED_STATUSES }), position, resource);
 }
 
 function numberingError(position: PagePosition, message: string, hint: string): NumberingError {

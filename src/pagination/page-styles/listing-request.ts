@@ -1,5 +1,11 @@
 // Builds the HTTP request for a page from the profile's templates, and resolves links to next pages.
-import { fillTemplate, parsePlace, type TemplateValues, variablesIn } from '../../config/profile/basic-fields.ts';
+import {
+  fillTemplate,
+  fillTemplates,
+  parsePlace,
+  type TemplateValues,
+  variablesIn,
+} from '../../config/profile/basic-fields.ts';
 import type { ResourceProfile } from '../../config/profile/profile.ts';
 import { shortenText } from '../../http/body/read-body.ts';
 import type { ApiRequest, HttpMethod } from '../../http/client.ts';
@@ -9,7 +15,6 @@ import type { JsonObject, JsonValue } from '../../model/json.ts';
 import { isObject } from '../../rows/records/as-record.ts';
 import type { PageFault } from '../page.ts';
 import {
-  fillQuery,
   cannotHold,
   isUnsendable,
   type PagePosition,
@@ -100,7 +105,7 @@ export function firstPosition(parts: RequestParts, page: PlaceValues = {}): Page
   const variables = variablesOf(parts, page);
   const url = new URL(parts.target.baseUrl);
   url.pathname = pathOf(parts, variables);
-  return withPlaces(positionOf(url), { ...fillQuery(parts.templates.query, variables), ...page });
+  return withPlaces(positionOf(url), { ...fillTemplates(parts.templates.query, variables, 'query'), ...page });
 }
 
 /** The request for a page of the listing, always on the base URL's own origin. Throws as `firstPosition` does. */
@@ -109,10 +114,8 @@ export function requestAt(parts: RequestParts, position: PagePosition): BuiltReq
   const { values: page = {} } = position;
   const variables = variablesOf(parts, page);
   const sentHeaders: Record<string, string> = {};
-  for (const [name, template] of Object.entries(headers)) {
-    const text = fillTemplate(template, variables, 'header');
-    if (text !== null) sentHeaders[name.toLowerCase()] = text;
-  }
+  const filledHeaders = Object.entries(fillTemplates(headers, variables, 'header'));
+  for (const [name, text] of filledHeaders) sentHeaders[name.toLowerCase()] = text;
   let sentBody = body === null ? null : fillBody(body, variables);
   if (body !== null && !isObject(sentBody)) sentBody = {};
   for (const [place, value] of Object.entries(page)) {
@@ -159,7 +162,7 @@ function urlOf(parts: RequestParts, position: PagePosition, variables: TemplateV
   const { path, query } = parts.templates;
   const dependent = Object.fromEntries(Object.entries(query).filter(([, text]) => depends(text)));
   const isPlain = Object.keys(dependent).length === 0;
-  const filled = isPlain ? position : withPlaces(position, fillQuery(dependent, variables));
+  const filled = isPlain ? position : withPlaces(position, fillTemplates(dependent, variables, 'query'));
   const url = new URL(parts.target.baseUrl.origin + filled.url);
   if (depends(path)) url.pathname = pathOf(parts, variables);
   return url;

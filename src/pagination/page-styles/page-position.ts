@@ -1,7 +1,7 @@
 // The position of a page within a scan, such as `/v1/content?page=3`, and the form in which a checkpoint stores it, so
 // that an interrupted scan resumes there.
 import { z } from 'zod';
-import { fillTemplate, parsePlace, type TemplateValues } from '../../config/profile/basic-fields.ts';
+import { fillTemplates, parsePlace, type TemplateValues } from '../../config/profile/basic-fields.ts';
 import { ConfigError } from '../../model/errors.ts';
 import type { ExactNumber } from '../../model/json.ts';
 import { isExact, parseJson } from '../../rows/json/parse-json.ts';
@@ -20,24 +20,27 @@ const reasonsSchema = z.array(
   }),
 );
 
-/** The progress of a scan over several listings, apart from the position within the current one. */
-interface ListingProgress {
-  partition: string;
-  /** The smallest total of the service for this listing; null if it reported none. */
-  leastTotal: number | null;
-  /** Reasons why the listings before it may be incomplete; stored under this name. */
-  doubts: Readonly<z.infer<typeof reasonsSchema>>;
-}
+const isPlaceValue = (value: unknown): boolean => ['string', 'number'].includes(typeof value) || isExact(value);
+
+const positionSchema = z.object({
+  /** Path and query within the origin of the base URL; empty for the beginning of one of several listings. */
+  url: z.string().refine((url) => url === '' || (url.startsWith('/') && !isUnsendable(url))),
+  /** Values in headers, the body and templates, by request place; absent if there are none. */
+  values: z.record(z.string(), z.custom<PlaceValue>(isPlaceValue)).optional(),
+  /** The progress of a scan over several listings; absent if the resource has one. */
+  listing: z
+    .object({
+      partition: z.string(),
+      /** The smallest total of the service for this listing; null if it reported none. */
+      leastTotal: z.int().min(0).nullable(),
+      /** Reasons why the listings before it may be incomplete; stored under this name. */
+      doubts: reasonsSchema,
+    })
+    .optional(),
+});
 
 /** The position of a page in a scan: the part of its request that differs from page to page. A checkpoint stores it as JSON. */
-export interface PagePosition {
-  /** Path and query within the origin of the base URL; empty for the beginning of one of several listings. */
-  url: string;
-  /** Values in headers, the body and templates, by request place; absent if there are none. */
-  values?: PlaceValues | undefined;
-  /** Absent if the resource has one listing. */
-  listing?: ListingProgress | undefined;
-}
+export type PagePosition = z.infer<typeof positionSchema>;
 
 const CONTROL = /\p{Cc}/u;
 /** Blanks at its ends are no part of a header's value. */
@@ -93,16 +96,6 @@ export function isSamePosition(a: PagePosition, b: PagePosition): boolean {
   return positionText(a) === positionText(b);
 }
 
-/** Query parameters of a profile with their variables filled in; one with a variable that has no value is left out. */
-export function fillQuery(query: Readonly<Record<string, string>>, values: TemplateValues): Record<string, string> {
-  const filled: Record<string, string> = {};
-  for (const [name, template] of Object.entries(query)) {
-    const text = fillTemplate(template, values, 'query');
-    if (text !== null) filled[name] = text;
-  }
-  return filled;
-}
-
 /**
  * A position as a checkpoint stores it: without the profile's own query parameters, of which any may be a secret. Null,
  * which is the beginning, if the service itself wrote a secret into it: then pages are read twice.
@@ -129,7 +122,7 @@ export function loadPosition(
 ): PagePosition {
   const position = readPosition(stored);
   const { partition } = position.listing ?? {};
-  const filled = fillQuery(query, partition === undefined ? values : { ...values, partition });
+  const filled = fillTemplates(query, partition === undefined ? values : { ...values, partition }, 'query');
   return { ...position, url: changeQuery(position.url, filled, (params, name, value) => params.set(name, value)) };
 }
 
@@ -153,20 +146,6 @@ export function storedTexts(stored: string): string[] {
     return [];
   }
 }
-
-const isPlaceValue = (value: unknown): boolean => ['string', 'number'].includes(typeof value) || isExact(value);
-
-const positionSchema = z.object({
-  url: z.string().refine((url) => url === '' || (url.startsWith('/') && !isUnsendable(url))),
-  values: z.record(z.string(), z.custom<PlaceValue>(isPlaceValue)).optional(),
-  listing: z
-    .object({
-      partition: z.string(),
-      leastTotal: z.int().min(0).nullable(),
-      doubts: reasonsSchema,
-    })
-    .optional(),
-});
 
 function readPosition(stored: string): PagePosition {
   let found: unknown;

@@ -3,6 +3,7 @@
 // complete then.
 import type { PageProfile } from '../../config/profile/page-style.ts';
 import { shortenText } from '../../http/body/read-body.ts';
+import { type AnswerHeaders, headerText } from '../../http/outcome/outcome-table.ts';
 import type { JsonValue } from '../../model/json.ts';
 import { isExact } from '../../rows/json/parse-json.ts';
 import { fieldAt, isObject } from '../../rows/records/as-record.ts';
@@ -18,7 +19,7 @@ export function countAt(json: JsonValue, path: string | null): number | null {
 
 /** The parts of a response that may state counts or the next page. */
 interface CountedResponse {
-  headers: Readonly<Record<string, string | string[] | undefined>>;
+  headers: AnswerHeaders;
   json: JsonValue;
 }
 
@@ -31,9 +32,7 @@ export function countIn(answer: CountedResponse, place: string | null): number |
 /** The value at such a location, a header's as text; undefined if it is absent. */
 export function valueIn({ headers, json }: CountedResponse, place: string): JsonValue | undefined {
   const name = /^header:(.+)$/.exec(place)?.[1];
-  if (name === undefined) return fieldAt(json, place);
-  const value = headers[name.toLowerCase()];
-  return Array.isArray(value) ? value.join(', ') : value;
+  return name === undefined ? fieldAt(json, place) : headerText(headers, name);
 }
 
 /** The value that was found instead of the expected one, in words, for an error message. */

@@ -4,7 +4,6 @@
 // 2. The copy is compared with itself in one snapshot (`compare-copy.ts`), and each live row with the hash of its record.
 // 3. Records that seem to differ are read from the listing again, because service and copy may have changed meanwhile.
 // A record that the service changed after the last sync is no difference: the next sync brings it.
-import { hasUncompared } from '../../config/profile/record-fields.ts';
 import type { Verdict, VerifyMode } from '../../database/own-tables.ts';
 import type { SnapshotReader } from '../../database/snapshot-reader.ts';
 import { readShapes } from '../../database/state/catalog.ts';
@@ -64,7 +63,7 @@ export async function verifyResource(
   const findings = new Findings();
   const reading = readingContext(source, { shape, forgotten }, signal);
   const { fields } = reading.profile;
-  if (hasUncompared(fields)) findings.notCompared.add('fields with compare: false');
+  if (Object.values(fields).some(({ compare }) => !compare)) findings.notCompared.add('fields with compare: false');
   const context = { ...reading, shape: comparedShape(shape, fields), findings, copiedUntil };
   const internal =
     mode === 'internal' ? await compareCopy(context).then(() => ({ listing: null, isComplete: true })) : null;
