@@ -1,4 +1,4 @@
-// Tests whether the service looks at the credential: requests with the right credential, a false one and none.
+// Judges whether the service looks at the credential, from what it answers to the right one, a false one and none.
 import { singleRequest, type ListingTarget } from '../pagination/page-styles/listing-request.ts';
 import { newMeter, type ApiClient, type OtherCaller } from '../http/client.ts';
 import { DeferredError, SyncError } from '../model/errors.ts';

@@ -9,7 +9,7 @@ import { timestampText } from '../model/timestamp-text.ts';
 import type { App } from '../server/app.ts';
 import { forgetDeliveries, type ForgottenDeliveries } from '../server/inbox/forget-deliveries.ts';
 import { syncedResources } from '../server/source-supervisor.ts';
-import { eraseUnnamed } from '../sync/files/prune.ts';
+import { eraseUnreferenced } from '../sync/files/prune.ts';
 import type { CliContext } from './command/context.ts';
 import { whileOpen } from './command/sources.ts';
 
@@ -103,7 +103,12 @@ async function eraseContents({ clock, signal }: CliContext, app: App): Promise<b
   const settings = app.source.files;
   for (let attempt = 0; attempt < MAX_FILE_ATTEMPTS && !signal.aborted; attempt += 1) {
     try {
-      const left = await eraseUnnamed({ warehouse, settings, storeAt: (address) => files.storeAt(address), clock });
+      const left = await eraseUnreferenced({
+        warehouse,
+        settings,
+        storeAt: (address) => files.storeAt(address),
+        clock,
+      });
       return left === 0;
     } catch (error) {
       if (!(error instanceof SyncError)) throw error;

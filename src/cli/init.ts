@@ -1,3 +1,4 @@
+// `content-sync init`: writes a working config from an address and a credential, and checks it.
 import { appendFileSync, chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, isAbsolute, join, relative, resolve } from 'node:path';
 import { Command } from 'commander';
@@ -17,8 +18,6 @@ import { findService, type FoundService, type NamedProfile, type ServiceOptions 
 import { dropFailed, findCollections, type OwnProfile, ownProfileText } from './init/own-profile.ts';
 import { Questions } from './init/questions.ts';
 import { syncHere } from './sync.ts';
-
-// `content-sync init`: writes a working config from an address and a credential, and checks it.
 
 /** Every question has an option that answers it. */
 interface InitOptions extends ServiceOptions {

@@ -3,7 +3,18 @@ import { dirname, join, resolve } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { checkValue } from './file/check-value.ts';
 import { interpolate, type InterpolationContext, secretsIn } from './file/interpolate.ts';
-import { type Fault, type FieldPath, isPlainMap, mapTexts, partAt, readYamlFile, replaceAt, type SettingsFinding, valueAt, type YamlFile } from './file/yaml-file.ts';
+import {
+  type Fault,
+  type FieldPath,
+  isPlainMap,
+  mapTexts,
+  partAt,
+  readYamlFile,
+  replaceAt,
+  type SettingsFinding,
+  valueAt,
+  type YamlFile,
+} from './file/yaml-file.ts';
 import { type Profile, profileSchema } from './profile/profile.ts';
 
 /**

@@ -55,7 +55,8 @@ export function planScan(input: PlanInput): ScanPlan {
     throw new DeferredError(message, timestampMs(base.due_at), { hint: 'run the same command again after that time' });
   }
 
-  // After a full scan that missed records, an interrupted incremental one may have been to supply them: both are lost.
+  // If the last full scan missed records, the interrupted incremental one may have been meant to fetch them, which cannot
+  // be trusted: both start anew. The `walk_*` columns describe the unfinished scan.
   const maySupplyMissed = base.walk_mode !== 'full' && base.unproved_full_at !== null;
   const mayResume =
     !maySupplyMissed && (command === 'sync' || base.walk_mode === 'full' || interrupted?.mode === 'incremental');
@@ -80,10 +81,10 @@ export function startScan(base: CheckpointRow, mode: ScanMode, since: string | n
 }
 
 /**
- * Fields that came later, with the value that means what was so before: with it they are left out, as in everything
- * that was stored before they existed.
+ * Default values of fields that were added after the first release. A field with its default is not hashed, so that the
+ * fingerprints which older versions stored still match.
  */
-const LATER_FIELDS: Readonly<Record<string, JsonValue>> = {
+const HASHED_UNLESS_DEFAULT: Readonly<Record<string, JsonValue>> = {
   times: {},
   key_field: null,
   unwrap: [],
@@ -97,9 +98,9 @@ const LATER_FIELDS: Readonly<Record<string, JsonValue>> = {
 };
 
 /**
- * Identifies the settings of a profile that a checkpoint depends on. Three parts: what the rows are (id, path, filter,
- * columns), how pages are cut, and what the rows are but for their columns. Another cut only restarts a scan; other
- * columns of the same records can be made from the stored bodies.
+ * Identifies the settings of a profile that a checkpoint depends on, as three hashes `rows.cut.records`: of path, filter
+ * and columns; of how pages are cut; of path and filter alone. Another cut only restarts a scan, and other columns of the
+ * same records can be made from the stored bodies.
  */
 export function fingerprintOf(profile: ResourceProfile): string {
   const { path, records, id, updated, query, page, depth, json, fields, mask } = profile;
@@ -110,14 +111,15 @@ export function fingerprintOf(profile: ResourceProfile): string {
     windows = { field, from_param, to_param, to_inclusive, format, granularity, zone };
   }
   const later = Object.entries({ ...profile, windows }).filter(
-    ([name, value]) => Object.hasOwn(LATER_FIELDS, name) && !isDeepStrictEqual(value, LATER_FIELDS[name]),
+    ([name, value]) =>
+      Object.hasOwn(HASHED_UNLESS_DEFAULT, name) && !isDeepStrictEqual(value, HASHED_UNLESS_DEFAULT[name]),
   );
   const requested = { path, records, id, updated, query };
   const rows = canonicalHash({ ...requested, depth, json, ...Object.fromEntries(later), ...rowSettings(profile) });
   const hashed = Object.keys(fields).filter((path_) => fields[path_]?.hash === true);
   const key = hashed.length === 0 ? {} : { hashed, mark: mask?.mark ?? '' };
-  const data = canonicalHash({ ...requested, ...Object.fromEntries(later), ...key });
-  return `${rows}.${canonicalHash(pageCut(page))}.${data}`;
+  const sameRecords = canonicalHash({ ...requested, ...Object.fromEntries(later), ...key });
+  return `${rows}.${canonicalHash(pageCut(page))}.${sameRecords}`;
 }
 
 /** True if the scan of a checkpoint can be resumed. Earlier versions have stored two parts. */
@@ -181,7 +183,7 @@ function sinceFor(checkpoint: CheckpointRow, profile: ResourceProfile): string |
   return sinceValue(cursor, incremental, age, updatedZone(profile));
 }
 
-/** Scanned to its end in that backfill, or in an earlier one that it went on from: then its part was incremental. */
+/** True if the resource reached its end in the interrupted backfill. `incremental` means that an earlier attempt had done so. */
 function isDone(interrupted: RunRow | null, { walk_mode, last_success_at }: CheckpointRow): boolean {
   if (interrupted === null || walk_mode !== null || last_success_at === null) return false;
   return interrupted.mode === 'incremental' || last_success_at >= interrupted.started_at;

@@ -1,3 +1,4 @@
+// Verifies unverified fields of a profile by a full scan; and adds the mask of hidden fields to a profile.
 import { requestWithoutParameters } from '../checks/listing.ts';
 import { withStoredNames } from '../config/profile/incremental.ts';
 import type { Profile, ResourceProfile } from '../config/profile/profile.ts';
@@ -11,8 +12,6 @@ import { countUntimedRows } from './filter/filter-evidence.ts';
 import type { RunContext } from './run-progress.ts';
 import { partitionsOf } from './scan/resume-scan.ts';
 import type { FinishedScan } from './scan/scan-until-complete.ts';
-
-// Verifies unverified fields of a profile by a full scan; and adds the mask of hidden fields to a profile.
 
 /**
  * After a full scan that found nothing for an empty copy: requests the listing once more without parameters. Throws

@@ -155,6 +155,7 @@ const TEXT = '_text';
  */
 function exactText(column: ViewColumn, existing: readonly ExistingColumn[], dialect: ViewDialect): ViewColumn[] {
   const { name, source, type, sql } = column;
+  // The stored columns of this field: its own, then its `_text`.
   const [first, second] = fieldOf(column) === null ? [] : existing.filter((each) => each.source === source);
   if (type !== 'numeric' && (first === undefined || second?.name !== `${first.name}${TEXT}`)) return [];
   const description = `${name} in full, as a text.${column.description === null ? '' : ` ${column.description}`}`;
@@ -193,15 +194,18 @@ function freeColumnName(name: string, prefix: string, isFree: (name: string) => 
   return free;
 }
 
-/** Gives a column the type that the view shows. */
+/**
+ * Gives a column the type that the view shows. `needs` is the type that it should have, which is reported if external
+ * objects hold its present one.
+ */
 function withShownType(
   column: ViewColumn,
   existing: ExistingColumn | undefined,
   { held, mayNarrow }: TypeRules,
   dialect: ViewDialect,
 ): PlannedColumn {
-  const isNew = existing === undefined || mayNarrow;
-  const needs = dialect.shown(isNew ? column.type : widenShown(existing.type, column.type));
+  const takesTableType = existing === undefined || mayNarrow;
+  const needs = dialect.shown(takesTableType ? column.type : widenShown(existing.type, column.type));
   const type = held && existing !== undefined ? existing.type : needs;
   const note = { needs: type === needs ? undefined : needs };
   if (type === column.type) return { ...column, ...note };

@@ -1,6 +1,7 @@
 /**
  * Fields of a resource about deletes and single records: `item` (the path of one record), `deleted` (fields that mark a
  * record as deleted), `delete_feed` (a listing of deletes), and a feed of changes in place of a filter (`changeFeedSchema`).
+ * How many deletes are carried out without an operator is a setting: `deletes` in `settings.ts`.
  */
 import { z } from 'zod';
 import { bodyPath, documented, fieldPath, recordsPath, templateSchema, variablesIn } from './basic-fields.ts';

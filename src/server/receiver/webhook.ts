@@ -146,6 +146,7 @@ async function receive(
   if (method !== 'POST') return refused('method');
   const json = jsonIn(body, request.headers, accepted);
   if (typeof json === 'string') return refused(json);
+  // A decompressed body takes more memory than was counted for it.
   if (json !== body) received.count(json.length);
   const headers = storedHeaders.flatMap((name) => {
     const values = request.headersDistinct[name];

@@ -103,8 +103,8 @@ export async function watchKeys<T>(
 }
 
 /**
- * Marks the rows of records as deleted that the service no longer has: all of them, or none if they are too many or if
- * its responses prove nothing; then they become delete candidates. `lastSeen` comes from `watchKeys`, begun before the
+ * Marks the rows of records as deleted that the service no longer has: all that neither its listing nor a later page
+ * contradicts, or none if they are too many or if its responses prove nothing; then they become delete candidates. `lastSeen` comes from `watchKeys`, begun before the
  * records were requested. Throws what fetching a record throws, and `SyncError`.
  */
 export async function softDelete(
@@ -211,18 +211,18 @@ async function writeDeletes(
   const keys = live.map(keyOf);
   const undecided = { held: contested.map(keyOf), waiting: waiting.map(keyOf), listed, pathProblem };
   const statements = undecidedStatements(attempt, { contested, absent, waiting, listed: listed.map(keyOf) });
-  let hold: Hold | null = null;
+  let postponed: Postponement | null = null;
   if (table !== undefined && live.length > 0) {
     const [since = ''] = live.map(({ at }) => at).toSorted();
-    hold = evidence.kind === 'operator' ? null : await findHold(attempt, table, keys.length, since);
-    if (hold === null) statements.push(...deleteStatements(attempt, table, live));
+    postponed = evidence.kind === 'operator' ? null : await findPostponement(attempt, table, keys.length, since);
+    if (postponed === null) statements.push(...deleteStatements(attempt, table, live));
     else {
-      const candidate = { resource: owned.resource, reason: evidence.reason, evidence_at: since, ...hold };
-      statements.push(...noteMissingRecords(warehouse.own, candidate, keys, 0));
+      const candidate = { resource: owned.resource, reason: evidence.reason, evidence_at: since, ...postponed };
+      statements.push(...noteMissingRecords(warehouse.own, candidate, keys, NO_SCAN_COUNTS));
     }
   }
   await owned.commit(statements);
-  if (hold !== null) return { ...undecided, deleted: [], held: [...undecided.held, ...keys] };
+  if (postponed !== null) return { ...undecided, deleted: [], held: [...undecided.held, ...keys] };
   return { ...undecided, deleted: keys };
 }
 
@@ -276,11 +276,11 @@ function undecidedStatements(
   const { reason } = evidence;
   // The full scan itself decides about candidates that a scan has found.
   const isScanning = reason !== 'missing' && reason !== 'left_out' && checkpoint?.walk_mode === 'full';
-  // A record that was seen live after it said that it is deleted was restored.
-  const isRestored = reason === 'stated' || reason === 'left_out';
+  // These reasons come from the record itself: if a later page shows it live, it was restored.
+  const contestedMeansRestored = reason === 'stated' || reason === 'left_out';
   const kept = [...records.waiting];
   const decided = [...records.listed];
-  if (isRestored) decided.push(...records.contested.map(keyOf));
+  if (contestedMeansRestored) decided.push(...records.contested.map(keyOf));
   else kept.push(...records.contested);
   if (isScanning) kept.push(...records.absent);
   else decided.push(...records.absent.map(keyOf));
@@ -288,20 +288,23 @@ function undecidedStatements(
   const candidate = { resource: owned.resource, reason, evidence_at, state: 'open', detail: null } as const;
   return [
     ...forgetDeleteCandidates(warehouse.own, owned.resource, decided, 'not_settled'),
-    ...noteMissingRecords(warehouse.own, candidate, kept.map(keyOf), 0),
+    ...noteMissingRecords(warehouse.own, candidate, kept.map(keyOf), NO_SCAN_COUNTS),
   ];
 }
 
-/** The state in which rows that are not deleted now become candidates: a `held` one needs an operator. */
-type Hold = Pick<CandidateFacts, 'state' | 'detail'>;
+/** Counts for `sweeps` of a candidate: this code deletes outside of full scans. */
+const NO_SCAN_COUNTS = 0;
+
+/** The state in which rows that are not deleted now become candidates: a `held` one needs an operator, an `open` one waits. */
+type Postponement = Pick<CandidateFacts, 'state' | 'detail'>;
 
 /** Returns why rows are not deleted now, or null. `since` is when the first of the records was requested. */
-async function findHold(
+async function findPostponement(
   { context, evidence: { reason }, pathProblem, checkpoint }: DeleteAttempt,
   table: TableShape,
   count: number,
   since: TimestampText,
-): Promise<Hold | null> {
+): Promise<Postponement | null> {
   const { credential, profile } = context;
   // The next complete scan decides, because the record cannot be fetched individually.
   if (reason === 'event' && profile.item === null) return { state: 'open', detail: null };
@@ -309,7 +312,8 @@ async function findHold(
   const knownCredential = checkpoint?.full_credential ?? checkpoint?.walk_credential ?? credential;
   if (knownCredential !== credential) return { state: 'open', detail: null };
   if (pathProblem !== null) {
-    // A full scan since then may have brought records by which the path can be verified: the end of a run tries again.
+    // For an event: a full scan since then may have brought records by which the path can be verified, so the end of the
+    // run tries again. Otherwise an operator decides.
     const isScanned = checkpoint?.walk_mode === 'full' || (checkpoint?.last_full_at ?? '') >= since;
     return { state: reason === 'event' && isScanned ? 'open' : 'held', detail: pathProblem };
   }

@@ -1,3 +1,18 @@
+// Verifies delete candidates at the end of a run: fetches the records individually, or counts complete scans.
+//
+// | candidate                               | the profile has `item`                   | it has none                     |
+// |-----------------------------------------|------------------------------------------|---------------------------------|
+// | an operator has confirmed it            | deleted, unless the record exists        | deleted                         |
+// | the record itself says so (`stated`, `left_out`) | deleted                         | deleted                         |
+// | a feed of deletes names it (`told`)     | deleted if 404 and not listed            | deleted if not listed           |
+// | a complete scan did not list it         | deleted if 404                           | deleted, after two scans if     |
+// |                                         |                                          | records can change their page   |
+// | two complete scans did not list it      | deleted if the answer is no such record  | deleted                         |
+// | an event names it (`event`)             | deleted if 404 and not listed            | deleted after one complete scan |
+// | it is listed in an older state (`older`) | the fetched record is loaded            | two full scans decide           |
+//
+// `DeleteCandidateRow` explains the reasons and the states. A record that exists is loaded like any other. What else a
+// 404 needs is in `soft-delete.ts`.
 import pMap, { pMapSkip } from 'p-map';
 import type { ResourceProfile } from '../../config/profile/profile.ts';
 import type { DeleteCandidateRow } from '../../database/own-tables.ts';
@@ -15,22 +30,6 @@ import { countRecords, type RunContext } from '../run-progress.ts';
 import { loadRecord, refuseUnverifiedItem } from '../single-record.ts';
 import { countLive, listingDelayMs, tooManyDeletes } from './detect-deletes.ts';
 import { type DeletedRecord, type DeleteEvidence, readLiveRows, softDelete, watchKeys } from './soft-delete.ts';
-
-// Verifies delete candidates at the end of a run: fetches the records individually, or counts complete scans.
-//
-// | candidate                               | the profile has `item`                   | it has none                     |
-// |-----------------------------------------|------------------------------------------|---------------------------------|
-// | an operator has confirmed it            | deleted, unless the record exists        | deleted                         |
-// | the record itself says so (`stated`, `left_out`) | deleted                         | deleted                         |
-// | a feed of deletes names it (`told`)     | deleted if 404 and not listed            | deleted if not listed           |
-// | a complete scan did not list it         | deleted if 404                           | deleted, after two scans if     |
-// |                                         |                                          | records can change their page   |
-// | two complete scans did not list it      | deleted if the answer is no such record  | deleted                         |
-// | an event names it (`event`)             | deleted if 404 and not listed            | deleted after one complete scan |
-// | it is listed in an older state (`older`) | the fetched record is loaded            | two full scans decide           |
-//
-// `DeleteCandidateRow` explains the reasons and the states. A record that exists is loaded like any other. What else a
-// 404 needs is in `soft-delete.ts`.
 
 export interface VerifiedDeletes {
   deleted: number;

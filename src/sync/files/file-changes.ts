@@ -1,4 +1,4 @@
-// Updates the rows of files (`_sync_files`): a row is one content of one file, from `valid_from` until `valid_to`.
+// Builds the statements that update the rows of files (`_sync_files`). A row is one content of one file, from `valid_from` until `valid_to`.
 import type { CompiledQuery, Kysely } from 'kysely';
 import type { FileObjectRow, FileRow, OwnTables, TimestampText } from '../../database/own-tables.ts';
 import { changeFile, fileKeyText, insertFiles, removeFile, replaceFile } from '../../database/state/files.ts';
@@ -18,7 +18,7 @@ interface RecordFilesContext {
   resource: string;
   /** Names of the stores by field, as the settings have them now. */
   stores: ReadonlyMap<string, string>;
-  /** True to request again what was refused or failed. */
+  /** True after a change of the settings: what was refused or failed, or belongs into another store, is requested again. */
   isForced: boolean;
   at: TimestampText;
   /** When files that the record no longer names end. */
@@ -54,9 +54,10 @@ export function recordFileChanges(
   const changed = found.flatMap((stated) => {
     const address = { ...stated, url: scrub(stated.url) };
     const row = last.get(fileKeyText({ record_id: id, ...address }));
+    // The record never had this file, or had it once.
     if (row?.valid_to !== null) return insertFiles(own, [newRow(context, record, address, row)]);
     return address.fault === null
-      ? requestChanged(own, context, hash, address, row)
+      ? markDueIfChanged(own, context, hash, address, row)
       : endContent(own, row, { ...REFUSED, url: address.url, error: address.fault, record_hash: hash }, at);
   });
   // A file that was never fetched leaves no earlier content.
@@ -93,8 +94,8 @@ function newRow(
   };
 }
 
-/** Has a current file requested again if its record, address or store changed. */
-function requestChanged(
+/** Has a current file requested again if its record or address changed, or as `isForced` says. */
+function markDueIfChanged(
   own: Kysely<OwnTables>,
   { stores, isForced, at }: RecordFilesContext,
   hash: string,
@@ -105,6 +106,7 @@ function requestChanged(
   const isElsewhere = row.store !== null && row.store !== stores.get(field);
   const isDone = row.status === 'stored' || row.status === 'waiting';
   if (isSame && (!isForced || (isDone && !isElsewhere))) return [];
+  // A stored file keeps its `url` until the content at the new one is fetched.
   const address = row.sha256 === null ? { url, next_url: null } : { next_url: url === row.url ? null : url };
   return [changeFile(own, row, { ...NOT_DUE, ...address, record_hash: hash, status: 'waiting', due_at: at })];
 }

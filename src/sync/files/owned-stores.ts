@@ -64,7 +64,7 @@ async function readOwner(warehouse: Warehouse): Promise<string> {
 const OBJECTS_PER_STEP = 200;
 
 /** The objects of a store that no file has or had, in steps. */
-export async function* unnamedObjects({ own }: Warehouse, store: ObjectStore): AsyncGenerator<StoredObject[]> {
+export async function* findUnreferenced({ own }: Warehouse, store: ObjectStore): AsyncGenerator<StoredObject[]> {
   let step: StoredObject[] = [];
   const takeUnnamed = async (): Promise<StoredObject[]> => {
     const objects = step;

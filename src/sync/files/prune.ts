@@ -14,7 +14,7 @@ import { FILES_LEASE, resourcesWithFiles } from '../../database/state/files.ts';
 import { acquireLease, type Lease } from '../../database/state/leases.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import type { ObjectStore, StoredObject } from '../../object-store/object-store.ts';
-import { ownedStores, type SourceFiles, unnamedObjects } from './owned-stores.ts';
+import { ownedStores, type SourceFiles, findUnreferenced } from './owned-stores.ts';
 
 /** What pruning has removed; sizes in bytes. */
 export interface FilesPruned {
@@ -23,6 +23,7 @@ export interface FilesPruned {
   /** Contents that no row names. */
   objects: number;
   bytes: number;
+  /** Interrupted downloads that were removed. */
   unfinished: number;
   /** Stores that the settings no longer name: nothing is removed there. */
   unnamed_stores: readonly string[];
@@ -65,9 +66,9 @@ export async function pruneFiles(files: SourceFiles, profile: Profile): Promise<
 
 async function pruneStore(pruning: Pruning, store: ObjectStore): Promise<void> {
   const { warehouse, settings, before, lease, pruned, signal } = pruning;
-  for await (const unnamed of unnamedObjects(warehouse, store)) {
+  for await (const unreferenced of findUnreferenced(warehouse, store)) {
     signal.throwIfAborted();
-    await pruneObjects(pruning, store, unnamed);
+    await pruneObjects(pruning, store, unreferenced);
   }
   await warehouse.apply(forgetOldUnreferenced(warehouse.own, store.name, timestampText(before)), lease.proof());
   pruned.unfinished += await store.removeUnfinished(settings.grace);
@@ -80,14 +81,15 @@ async function pruneStore(pruning: Pruning, store: ObjectStore): Promise<void> {
 async function pruneObjects(
   { warehouse, before, lease, pruned }: Pruning,
   store: ObjectStore,
-  unnamed: readonly StoredObject[],
+  unreferenced: readonly StoredObject[],
 ): Promise<void> {
   const { own } = warehouse;
-  const hashes = unnamed.map(({ sha256 }) => sha256);
+  const hashes = unreferenced.map(({ sha256 }) => sha256);
   const remembered = await knownContents(own, '_sync_file_objects', store.name, hashes);
-  const leaving = unnamed.filter(({ sha256, storedAt }) => remembered.has(sha256) || storedAt < before);
+  const leaving = unreferenced.filter(({ sha256, storedAt }) => remembered.has(sha256) || storedAt < before);
   if (leaving.length === 0) return;
-  // Checks the lease just before the removal, so that no other process can name them meanwhile.
+  // Checks the lease just before the removal, so that no other process can name them meanwhile. After a crash between the
+  // two, an object stays until `grace` has passed.
   const removed = leaving.map(({ sha256 }) => sha256);
   await warehouse.apply(forgetObjects(own, store.name, removed), lease.proof());
   for (const { sha256, bytes } of leaving) {
@@ -102,16 +104,16 @@ async function pruneObjects(
  * how many remain, in stores that the settings do not name. Throws `lease_held` while files are being fetched, and what
  * a store throws that cannot be used.
  */
-export async function eraseUnnamed(files: Omit<SourceFiles, 'signal'>): Promise<number> {
+export async function eraseUnreferenced(files: Omit<SourceFiles, 'signal'>): Promise<number> {
   const { warehouse, settings, clock } = files;
   const { own } = warehouse;
   if ((await unreferencedObjects(own)).length === 0) return 0;
   const storeAt = ownedStores(files);
   const lease = await acquireLease(warehouse, FILES_LEASE, clock);
   try {
-    const unnamed = Map.groupBy(await unreferencedObjects(own), ({ store }) => store);
+    const byStore = Map.groupBy(await unreferencedObjects(own), ({ store }) => store);
     for (const address of storesOf(settings)) {
-      const hashes = (unnamed.get(address.name) ?? []).map(({ sha256 }) => sha256);
+      const hashes = (byStore.get(address.name) ?? []).map(({ sha256 }) => sha256);
       if (hashes.length === 0) continue;
       const store = await storeAt(address);
       for (const sha256 of hashes) await store.remove(sha256);

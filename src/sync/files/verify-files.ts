@@ -18,7 +18,7 @@ import { errorCode, SyncError } from '../../model/errors.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import { storeError } from '../../object-store/file-system.ts';
 import type { ObjectStore } from '../../object-store/object-store.ts';
-import { ownedStores, type SourceFiles, unnamedObjects } from './owned-stores.ts';
+import { ownedStores, type SourceFiles, findUnreferenced } from './owned-stores.ts';
 
 /** What may be wrong with a content that files name. Stable: scripts may match on them. */
 export const FILE_FAULTS = {
@@ -123,7 +123,7 @@ async function verifyStore(verification: FilesVerification, store: ObjectStore):
     if (intact.length >= CONTENTS_PER_COMMIT) await save();
   }
   await save();
-  for await (const unnamed of unnamedObjects(warehouse, store)) {
+  for await (const unnamed of findUnreferenced(warehouse, store)) {
     signal.throwIfAborted();
     // The row of an object that was stored meanwhile may not be written yet.
     const orphans = unnamed.filter(({ storedAt }) => storedAt < began);

@@ -51,7 +51,7 @@ async function eraseStep(context: ResourceContext, requests: readonly ForgetRequ
   const openRejects = own.deleteFrom('_sync_rejects').where('resource', '=', resource);
   await owned.commit([
     ...copied.map((table) => sql`DELETE ${fromTraces(traced, table, sql`IN (${sql.join(ids)})`)}`.compile(own)),
-    // `eraseUnnamed` finds the contents that no other record has.
+    // `eraseUnreferenced` finds the contents that no other record has.
     ...deleteFilesOf(own, resource, ids),
     ...rejects.map(({ hash, reason }) => openRejects.where('hash', '=', hash).where('reason', '=', reason).compile()),
     ...(await erasePositions(context, ids, erase)),
