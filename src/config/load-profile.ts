@@ -110,7 +110,7 @@ export function extendFamily(fields: ProfileFields, profile: Profile): ProfileFi
   const { resources, ...others } = fields;
   const names = Object.keys(isPlainMap(resources) ? resources : {});
   const withoutFields = { resources: Object.fromEntries(names.map((name) => [name, {}])) };
-  const context = { env: {}, readSecret: () => '', shown: (path: string) => path };
+  const context = { env: {}, readSecret: () => '', displayPath: (path: string) => path };
   for (const name of shippedNames().filter((each) => each.startsWith(FAMILY))) {
     const family = mergeLayers(readLayers(profilePath(name, ''), context, []).layers);
     const inherited = inheritResources(extendProfile(family, withoutFields)).value;
