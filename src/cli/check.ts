@@ -4,7 +4,7 @@ import path from 'node:path';
 import type { Command } from 'commander';
 import { identityFinding } from '../checks/credential.ts';
 import type { CheckFinding } from '../checks/listing-scan.ts';
-import { storesOf } from '../config/file-stores.ts';
+import { storesOf } from '../config/profile/file-fields.ts';
 import type { SourceSettings } from '../config/settings.ts';
 import { resourcesNotCopied } from '../database/state/catalog.ts';
 import { newMeter } from '../http/client.ts';

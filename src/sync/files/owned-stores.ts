@@ -1,7 +1,6 @@
 // Opens object stores that belong to this database, and finds the objects in them that no file has.
 import { randomUUID } from 'node:crypto';
-import type { FilesSettings } from '../../config/file-stores.ts';
-import type { StoreAddress } from '../../config/profile/file-fields.ts';
+import type { FilesSettings, StoreAddress } from '../../config/profile/file-fields.ts';
 import { knownContents } from '../../database/state/file-contents.ts';
 import type { Warehouse } from '../../database/warehouse.ts';
 import type { Clock } from '../../model/clock.ts';

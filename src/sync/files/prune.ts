@@ -1,5 +1,5 @@
 // Removes earlier contents of files, and stored objects that no row names.
-import { storesOf } from '../../config/file-stores.ts';
+import { storesOf } from '../../config/profile/file-fields.ts';
 import type { Profile } from '../../config/profile/profile.ts';
 import {
   countEarlier,

@@ -1,7 +1,7 @@
 // Compares the object stores with the rows that name their objects, by size and hash.
 import { createHash } from 'node:crypto';
 import { pMapIterable } from 'p-map';
-import { storesOf } from '../../config/file-stores.ts';
+import { storesOf } from '../../config/profile/file-fields.ts';
 import {
   type ContentUse,
   filesWithContent,
