@@ -3,8 +3,6 @@
  * `auth: { type: bearer }` needs a `token` in the settings, for example.
  */
 import { dirname } from 'node:path';
-import type { Profile } from './profile/profile.ts';
-import { withDefaultStore } from './file-stores.ts';
 import { checkValue } from './file/check-value.ts';
 import { type Filled, holdsLiteralSecret, interpolate, type InterpolationContext } from './file/interpolate.ts';
 import {
@@ -19,6 +17,7 @@ import type { LoadedProfile, profileReader } from './load-profile.ts';
 import { networkFindings } from './network.ts';
 import { type AuthSettings, type Grant, matchSecrets, type SchemeWithSecrets } from './profile/auth.ts';
 import { variablesIn } from './profile/basic-fields.ts';
+import type { Profile } from './profile/profile.ts';
 import { needsPublicUrl, type SignatureScheme } from './profile/signature-scheme.ts';
 import { secretFault } from './profile/signature-secret.ts';
 import { namedSourceSchema, type ScheduleSettings, type SourceFields, type WebhookSettings } from './settings.ts';
@@ -78,6 +77,16 @@ export function checkSource(entry: SourceEntry, context: SourceContext): Checked
     secrets: [...filled.secrets, ...loaded.secrets],
     holdsSecret: holdsLiteralSecret(written, filled.paths),
   };
+}
+
+/** Adds the default store of the source to files of the profile without a store. */
+export function withDefaultStore(profile: Profile, defaultStore: string | null): Profile {
+  if (defaultStore === null) return profile;
+  const resources = Object.entries(profile.resources).map(([name, resource]) => {
+    const files = resource.files.map((file) => ({ ...file, store: file.store ?? defaultStore }));
+    return [name, { ...resource, files }] as const;
+  });
+  return { ...profile, resources: Object.fromEntries(resources) };
 }
 
 /** Loads the profile that the source names; a missing one is a fault of the source. */

@@ -3,8 +3,7 @@ import { existsSync, readdirSync } from 'node:fs';
 import { dirname, isAbsolute, join, relative, resolve } from 'node:path';
 import { ConfigError, messageOf } from '../model/errors.ts';
 import { alertFindings, alertSecrets } from './alerts-schema.ts';
-import { type CheckedSource, checkSource, type SourceEntry, type SourceContext } from './check-source.ts';
-import { resolveFiles, storeFindings, storesOf } from './file-stores.ts';
+import { type CheckedSource, checkSource, type SourceContext, type SourceEntry } from './check-source.ts';
 import { checkValue } from './file/check-value.ts';
 import {
   holdsLiteralSecret,
@@ -24,14 +23,15 @@ import {
   type YamlFile,
 } from './file/yaml-file.ts';
 import { profileReader } from './load-profile.ts';
-import { resolveNetwork, networkSecrets } from './network.ts';
+import { networkSecrets, resolveNetwork } from './network.ts';
 import { secretsOf } from './profile/auth.ts';
+import { resolveFiles, storeFindings, storesOf } from './profile/file-fields.ts';
 import { controlPath, type Settings, settingsSchema, SOURCE_NAME, type SourceSettings } from './settings.ts';
 import {
   addressSecrets,
   sharingFault,
-  sourceNameFault,
   sourceAddress,
+  sourceNameFault,
   warehouseTransportFault,
 } from './warehouse-address.ts';
 

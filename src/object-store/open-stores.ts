@@ -1,6 +1,5 @@
 // Opens file stores by their addresses.
-import type { FilesSettings } from '../config/file-stores.ts';
-import type { StoreAddress } from '../config/profile/file-fields.ts';
+import type { FilesSettings, StoreAddress } from '../config/profile/file-fields.ts';
 import type { Clock } from '../model/clock.ts';
 import type { ObjectStore } from './object-store.ts';
 

@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
-import { resolveFiles, storeFindings, storesOf, withDefaultStore } from '../../src/config/file-stores.ts';
+import { withDefaultStore } from '../../src/config/check-source.ts';
+import { resolveFiles, storeFindings, storesOf } from '../../src/config/profile/file-fields.ts';
 import { profileSchema } from '../../src/config/profile/profile.ts';
 
 const page = { style: 'cursor', cursor_param: 'cursor', next_cursor: 'next' };

@@ -1,10 +1,13 @@
 /**
  * Building blocks of the schemas of settings and profiles: paths in a JSON body (`meta.next`), durations (`10m`), sizes
- * (`64MiB`), the location of a value in a request (`header:X-Page`), and templates (`/posts/{id}`).
+ * (`64MiB`), the location of a value in a request (`header:X-Page`), templates (`/posts/{id}`), and cron expressions
+ * (`17 3 * * *`).
  */
+import { Cron } from 'croner';
 import { z } from 'zod';
 import { fieldPathText, isEach, keysOfPath, parseBodyPath } from '../../model/body-path.ts';
 import { SyncError } from '../../model/errors.ts';
+import { isTimeZone } from '../../model/time-zone.ts';
 
 /** Adds a description and examples for the reference to a schema: `documented(schema)(description, examples)`. */
 export function documented<T extends z.ZodType>(schema: T): (description: string, examples?: readonly unknown[]) => T {
@@ -140,8 +143,8 @@ export function parsePlace(text: string): RequestPlace {
 /** The part of a request that contains a template; it decides how values are escaped. */
 export type TemplateLocation = 'path' | 'query' | 'header' | 'body';
 
-/** Values of variables by name; null for a variable without a value in this request. */
-export type TemplateValues = Readonly<Record<string, string | null>>;
+/** Values of variables by name; null or undefined for a variable without a value in this request. */
+export type TemplateValues = Readonly<Record<string, string | null | undefined>>;
 
 const VARIABLE = /\{([a-z][a-z0-9_]*)\}/g;
 
@@ -215,4 +218,51 @@ function badTemplateValue(value: string, why: string): SyncError {
     recovery: 'skip',
     hint: 'Nothing was requested with it. The service chose this value: look at the record that it comes from.',
   });
+}
+
+const CRON_EXPECTED = 'expected five cron fields such as "*/10 * * * *" (minute, hour, day, month, weekday)';
+
+/** A cron expression with minutes as its smallest unit. */
+export const cronExpression = z.string(CRON_EXPECTED).refine(isCron, CRON_EXPECTED);
+
+/** An IANA time zone. */
+export const timezone = z.string().refine(isTimeZone, 'expected an IANA time zone such as UTC or Europe/Vienna');
+
+/** The first occurrence after a time, both in epoch milliseconds; Infinity if it never occurs. */
+export type Occurrences = (after: number) => number;
+
+/**
+ * Returns the occurrences of a cron expression in a time zone. At a clock change, a skipped time occurs at the end of the
+ * gap, a repeated time once, and a field with `*` in real time.
+ */
+export function occurrencesOf(expression: string, timezone: string): Occurrences {
+  const cron = cachedCron(expression, timezone);
+  return (after) => cron.nextRun(new Date(after))?.getTime() ?? Infinity;
+}
+
+/** Lists and ranges are fixed times too: `30 2,14 * * *` must not skip 2:30 at a clock change. */
+function parseCron(expression: string, timezone: string): Cron {
+  return new Cron(expression, { timezone, fixedTimeRule: 'no-wildcard' });
+}
+
+const cachedCrons = new Map<string, Cron>();
+const MAX_CACHED_CRONS = 100;
+
+/** Shares parsed expressions, which take 80 kB each, because most sources have the same schedule. */
+function cachedCron(expression: string, timezone: string): Cron {
+  const key = `${timezone} ${expression}`;
+  const cron = cachedCrons.get(key) ?? parseCron(expression, timezone);
+  if (cachedCrons.size >= MAX_CACHED_CRONS) cachedCrons.clear();
+  cachedCrons.set(key, cron);
+  return cron;
+}
+
+function isCron(text: string): boolean {
+  if (text.trim().split(/\s+/).length !== 5) return false;
+  try {
+    // Refuses a time that never occurs, such as 30 February.
+    return parseCron(text, 'UTC').nextRun() !== null;
+  } catch {
+    return false;
+  }
 }

@@ -1,11 +1,13 @@
 /**
- * The field `files` of a resource: which files belong to a record (`fileFields`), such as the image at its `url`. Also parses
- * the addresses of the stores in which they are kept (`storeOf`).
+ * Files of records: the field `files` of a resource says which belong to a record (`fileFields`), such as the image at its
+ * `url`; the setting `files` of a source says in which store they are kept (`filesSchema`, `resolveFiles`). A store is a
+ * folder (`disk:data/{source}/files`) or a bucket (`s3://bucket/prefix`).
  */
 import { resolve } from 'node:path';
 import { z } from 'zod';
 import { parseBodyPath } from '../../model/body-path.ts';
-import { byteSize, documented, fieldPath, recordsPath, templateSchema, variablesIn } from './basic-fields.ts';
+import type { SettingsFinding } from '../file/yaml-file.ts';
+import { byteSize, documented, fieldPath, recordsPath, templateSchema, timeSpan, variablesIn } from './basic-fields.ts';
 
 /** Where the files of a source are stored. */
 export type StoreAddress =
@@ -29,7 +31,7 @@ const S3 = /^s3:\/\/([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:\/((?:[^{}?#\0]|\{sourc
 const EXPECTED = 'expected disk:<path> or s3://bucket/prefix, where {source} may stand in the path or the prefix';
 
 /** The address of a store in settings and profiles. */
-export const storeAddress = z
+const storeAddress = z
   .string(EXPECTED)
   .refine((text) => DISK.test(text) || S3.test(text), EXPECTED)
   .meta({ examples: ['disk:data/{source}/files', 's3://bucket/prefix'] });
@@ -44,7 +46,7 @@ export function storeOf(text: string, source: string, cwd: string): StoreAddress
 }
 
 /** Returns a text that is equal for two addresses of the same folder or bucket. */
-export function storeLocation(address: StoreAddress): string {
+function storeLocation(address: StoreAddress): string {
   return address.kind === 'disk' ? `disk:${address.folder}` : `s3://${address.bucket}/${address.prefix}`;
 }
 
@@ -134,3 +136,98 @@ export const fileFields = {
 };
 
 export type FileProfile = z.output<typeof fileSchema>;
+
+/** Files of a resource that are downloaded, and the store for them. */
+export interface KeptFile extends Omit<FileProfile, 'store'> {
+  readonly store: StoreAddress;
+}
+
+/** The resolved setting `files` of a source; durations are milliseconds. */
+export interface FilesSettings extends Readonly<Omit<FilesFields, 'store'>> {
+  /** Mode of created files, such as `0o640`. */
+  readonly file_mode: number;
+  /** Environment variables for a bucket (`AWS_*`); empty without one. */
+  readonly environment: Readonly<Record<string, string>>;
+  /** Files to download by resource; resources without any are absent. */
+  readonly kept: Readonly<Record<string, readonly KeptFile[]>>;
+}
+
+/** A source whose files are resolved; files of its profile without a store have the default store already. */
+interface SourceWithFiles {
+  name: string;
+  profile: { resources: Readonly<Record<string, { files: readonly FileProfile[] }>> };
+  resources: readonly string[];
+}
+
+/** Resolves the setting of a source; `cwd` is the base of relative paths. */
+export function resolveFiles(
+  source: SourceWithFiles & { files: FilesFields },
+  { cwd, env, fileMode }: { cwd: string; env: NodeJS.ProcessEnv; fileMode: number },
+): FilesSettings {
+  const { store: _, ...rest } = source.files;
+  const kept = resolveKeptFiles(source, cwd);
+  const inBucket = storesOf({ kept }).some(({ kind }) => kind === 's3');
+  return { ...rest, kept, file_mode: fileMode, environment: inBucket ? bucketVariables(env) : {} };
+}
+
+function bucketVariables(env: NodeJS.ProcessEnv): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(env).filter(
+      (entry): entry is [string, string] => entry[0].startsWith('AWS_') && entry[1] !== undefined,
+    ),
+  );
+}
+
+/** Returns the files to download by resource, each with its store. */
+function resolveKeptFiles({ name, profile, resources }: SourceWithFiles, cwd: string): FilesSettings['kept'] {
+  const kept = resources.flatMap((resource): [string, KeptFile[]][] => {
+    const entries = (profile.resources[resource]?.files ?? []).flatMap((file): KeptFile[] => {
+      const store = storeOf(file.store ?? '', name, cwd);
+      return store === null ? [] : [{ ...file, store }];
+    });
+    return entries.length === 0 ? [] : [[resource, entries]];
+  });
+  return Object.fromEntries(kept);
+}
+
+/** The stores of a source, each once. */
+export function storesOf({ kept }: { kept: FilesSettings['kept'] }): StoreAddress[] {
+  const stores = Object.values(kept).flatMap((files) => files.map(({ store }) => store));
+  return [...new Map(stores.map((store) => [store.name, store])).values()];
+}
+
+/** Finds sources that share a store, where `files prune` of one would remove files of the other. */
+export function storeFindings(sources: readonly SourceWithFiles[], cwd: string): SettingsFinding[] {
+  const owners = new Map<string, string>();
+  return sources.flatMap((source) =>
+    storesOf({ kept: resolveKeptFiles(source, cwd) }).flatMap((store): SettingsFinding[] => {
+      const { name } = source;
+      const location = storeLocation(store);
+      const owner = owners.get(location) ?? name;
+      owners.set(location, owner);
+      if (owner === name) return [];
+      const message = `expected a store of its own, such as one with {source} in it, got that of ${owner}: ${store.name}`;
+      return [{ path: ['sources', name, 'files', 'store'], part: 'value', message }];
+    }),
+  );
+}
+
+export const filesSchema = z
+  .strictObject({
+    store: storeAddress.nullable().default(null).meta({
+      description: 'disk:<path> or s3://bucket/prefix; null: only stores in the profile',
+    }),
+    allow_hosts: z
+      .array(z.string().regex(/^(\[[0-9a-fA-F:.]+\]|[\w.-]+)(:\d{1,5})?$/, 'expected a host, or host:port'))
+      .default([])
+      .meta({ description: 'Private hosts, or host:port, that files can come from' }),
+    grace: timeSpan
+      .prefault('7d')
+      .meta({ description: 'How long `files prune` keeps earlier contents, except with history: all' }),
+    recheck: documented(timeSpan.nullable().default(null))(
+      'Age at which a file is requested again although its record did not change; null for never',
+    ),
+  })
+  .meta({ description: 'Store of the files that the profile names' });
+
+type FilesFields = z.output<typeof filesSchema>;

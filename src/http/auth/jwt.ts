@@ -17,8 +17,8 @@ export function jwtCredentials(
   keepSecret: KeepSecret,
 ): Credentials {
   const { id, secret } =
-    scheme.key_format === 'id:secret' ? splitKey(secrets.key) : { id: secrets.key_id ?? null, secret: secrets.key };
-  const values = { key_id: id, client_id: null, username: secrets.username ?? null, scope: null, token_url: null };
+    scheme.key_format === 'id:secret' ? splitKey(secrets.key) : { id: secrets.key_id, secret: secrets.key };
+  const values = { key_id: id, username: secrets.username };
   const mint = jwtMint(scheme, secret, values);
   keepSecret(secret);
   const expiresIn = (scheme.lifetime * USED_FRACTION) / 1_000;

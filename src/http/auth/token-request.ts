@@ -189,13 +189,8 @@ const GRANTS: Readonly<Record<GrantName, TokenGrant>> = {
 /** Returns a function that creates the assertion; throws `ConfigError` for a key that cannot sign. */
 export function assertionMint({ scheme, secrets }: OauthPlan, url: URL): (now: number) => string {
   const claims = { iss: '{client_id}', sub: '{username}', aud: '{token_url}', ...scheme.claims };
-  return jwtMint({ ...scheme, claims }, secrets.key ?? '', {
-    key_id: secrets.key_id ?? null,
-    client_id: secrets.client_id ?? null,
-    username: secrets.username ?? null,
-    scope: secrets.scope ?? null,
-    token_url: url.href,
-  });
+  const { key = '', key_id, client_id, username, scope } = secrets;
+  return jwtMint({ ...scheme, claims }, key, { key_id, client_id, username, scope, token_url: url.href });
 }
 
 type SessionScheme = SchemeOf<'session'>;
@@ -213,7 +208,7 @@ export async function logIn(
   { url, now, send }: { url: URL; now: number; send: (request: WireRequest) => Promise<WireAnswer> },
 ): Promise<IssuedToken> {
   const { username = null, password = null, key = null } = secrets;
-  const values: TemplateValues = { username, password, key };
+  const values = { username, password, key };
   const answer = await send(loginRequest(scheme, url, values));
   const from = `${scheme.login.method} ${url.origin}${shortenText(url.pathname)}`;
   const value = tokenIn(scheme, answer);

@@ -5,7 +5,7 @@
 // a change of the settings it reads all rows.
 import { createHash } from 'node:crypto';
 import { type CompiledQuery, sql } from 'kysely';
-import type { FilesSettings } from '../../config/file-stores.ts';
+import type { FilesSettings } from '../../config/profile/file-fields.ts';
 import type { FilePassageRow } from '../../database/own-tables.ts';
 import { readTables } from '../../database/state/catalog.ts';
 import { readCheckpoint } from '../../database/state/checkpoints.ts';

@@ -1,7 +1,6 @@
 // Downloads one due file into its store.
 import { hash } from 'node:crypto';
-import type { FilesSettings, KeptFile } from '../../config/file-stores.ts';
-import type { StoreAddress } from '../../config/profile/file-fields.ts';
+import type { FilesSettings, KeptFile, StoreAddress } from '../../config/profile/file-fields.ts';
 import type { FileObjectRow, FileRow } from '../../database/own-tables.ts';
 import { fileKeyText } from '../../database/state/files.ts';
 import type { RequestMeter } from '../../http/client.ts';

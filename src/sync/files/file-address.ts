@@ -1,10 +1,10 @@
 // Reads the addresses of a record's files.
-import type { KeptFile } from '../../config/file-stores.ts';
+import type { KeptFile } from '../../config/profile/file-fields.ts';
 import type { ResourceProfile } from '../../config/profile/profile.ts';
 import { isEach, type PathStep, stepsOf } from '../../model/body-path.ts';
 import { messageOf } from '../../model/errors.ts';
 import type { JsonValue } from '../../model/json.ts';
-import { singleRequest, type ListingTarget } from '../../pagination/page-styles/listing-request.ts';
+import { type ListingTarget, singleRequest } from '../../pagination/page-styles/listing-request.ts';
 import { keyParts } from '../../pagination/read-item.ts';
 import { isExact } from '../../rows/json/parse-json.ts';
 import { fieldAt, isObject, stepInto } from '../../rows/records/as-record.ts';

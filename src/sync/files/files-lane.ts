@@ -1,8 +1,7 @@
 // Fetches the files of a source, after a sync or on its own, and reports them with the newest run.
 import { isDeepStrictEqual } from 'node:util';
 import type { Logger } from 'pino';
-import { type FilesSettings, storesOf } from '../../config/file-stores.ts';
-import type { StoreAddress } from '../../config/profile/file-fields.ts';
+import { type FilesSettings, type StoreAddress, storesOf } from '../../config/profile/file-fields.ts';
 import {
   forgetOldRuns,
   lastEndedRun,

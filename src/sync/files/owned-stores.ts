@@ -1,12 +1,12 @@
-// Opens object stores that belong to this database, and finds the objects in them that no file has.
 import { randomUUID } from 'node:crypto';
-import type { FilesSettings } from '../../config/file-stores.ts';
-import type { StoreAddress } from '../../config/profile/file-fields.ts';
+import type { FilesSettings, StoreAddress } from '../../config/profile/file-fields.ts';
 import { knownContents } from '../../database/state/file-contents.ts';
 import type { Warehouse } from '../../database/warehouse.ts';
 import type { Clock } from '../../model/clock.ts';
 import { ConfigError, SyncError } from '../../model/errors.ts';
 import type { ObjectStore, StoredObject } from '../../object-store/object-store.ts';
+
+// Opens object stores that belong to this database, and finds the objects in them that no file has.
 
 /** The stored files of a source, for commands that send the service no request. */
 export interface SourceFiles {

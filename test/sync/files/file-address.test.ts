@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { fileAddresses, isBelow, valuesAt } from '../../../src/sync/files/file-address.ts';
-import { waitAfter } from '../../../src/sync/files/file-changes.ts';
-import { withoutSignature } from '../../../src/sync/files/file-address.ts';
-import { resolveFiles, withDefaultStore } from '../../../src/config/file-stores.ts';
+import { withDefaultStore } from '../../../src/config/check-source.ts';
+import { resolveFiles } from '../../../src/config/profile/file-fields.ts';
 import { profileSchema } from '../../../src/config/profile/profile.ts';
 import type { JsonValue } from '../../../src/model/json.ts';
+import { fileAddresses, isBelow, valuesAt, withoutSignature } from '../../../src/sync/files/file-address.ts';
+import { waitAfter } from '../../../src/sync/files/file-changes.ts';
 
 const LISTING = { baseUrl: new URL('https://cms.example.com/api'), prefix: '/v1' };
 
