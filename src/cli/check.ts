@@ -1,3 +1,4 @@
+// `content-sync check`: tests config, credential, profile and warehouse against the live service. Copies nothing.
 import { accessSync, constants, existsSync } from 'node:fs';
 import path from 'node:path';
 import type { Command } from 'commander';
@@ -15,8 +16,6 @@ import { checkResource } from '../sync/check-resource.ts';
 import { type CliContext, EXIT_CODES, type Paint, painter, printReport, type TextTone } from './command/context.ts';
 import { findWarehouse } from './command/find-warehouse.ts';
 import { type AppSource, resourceCommand, whileOpen } from './command/sources.ts';
-
-// `content-sync check`: tests config, credential, profile and warehouse against the live service. Copies nothing.
 
 /** The user waits for the result, so one retry must do, and a long wait is a finding. */
 const MAX_ATTEMPTS = 2;

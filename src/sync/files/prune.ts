@@ -1,13 +1,20 @@
+// Removes earlier contents of files, and stored objects that no row names.
 import { storesOf } from '../../config/profile/file-fields.ts';
 import type { Profile } from '../../config/profile/profile.ts';
-import { countEarlier, deleteEarlier, forgetObjects, forgetOldUnreferenced, knownContents, knownStores, unreferencedObjects } from '../../database/state/file-contents.ts';
+import {
+  countEarlier,
+  deleteEarlier,
+  forgetObjects,
+  forgetOldUnreferenced,
+  knownContents,
+  knownStores,
+  unreferencedObjects,
+} from '../../database/state/file-contents.ts';
 import { FILES_LEASE, resourcesWithFiles } from '../../database/state/files.ts';
 import { acquireLease, type Lease } from '../../database/state/leases.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import type { ObjectStore, StoredObject } from '../../object-store/object-store.ts';
 import { findUnreferenced, ownedStores, type SourceFiles } from './owned-stores.ts';
-
-// Removes earlier contents of files, and stored objects that no row names.
 
 /** What pruning has removed; sizes in bytes. */
 export interface FilesPruned {

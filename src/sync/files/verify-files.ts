@@ -1,7 +1,17 @@
+// Compares the object stores with the rows that name their objects, by size and hash.
 import { createHash } from 'node:crypto';
 import { pMapIterable } from 'p-map';
 import { storesOf } from '../../config/profile/file-fields.ts';
-import { type ContentUse, filesWithContent, knownContents, knownStores, markObjectsIntact, type Reference, referencesAfter, refetchContents } from '../../database/state/file-contents.ts';
+import {
+  type ContentUse,
+  filesWithContent,
+  knownContents,
+  knownStores,
+  markObjectsIntact,
+  type Reference,
+  referencesAfter,
+  refetchContents,
+} from '../../database/state/file-contents.ts';
 import { FILES_LEASE } from '../../database/state/files.ts';
 import { acquireLease, type Lease } from '../../database/state/leases.ts';
 import { errorCode, SyncError } from '../../model/errors.ts';
@@ -9,8 +19,6 @@ import { timestampText } from '../../model/timestamp-text.ts';
 import { storeError } from '../../object-store/file-system.ts';
 import type { ObjectStore } from '../../object-store/object-store.ts';
 import { findUnreferenced, ownedStores, type SourceFiles } from './owned-stores.ts';
-
-// Compares the object stores with the rows that name their objects, by size and hash.
 
 /** What may be wrong with a content that files name. Stable: scripts may match on them. */
 export const FILE_FAULTS = {
