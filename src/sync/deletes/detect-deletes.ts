@@ -191,14 +191,6 @@ export async function countLive(
 
 const DAY_MS = 86_400_000;
 
-/** How many deletes are requested, and the rows that they are measured against. */
-interface DeleteVolume {
-  requested: number;
-  live: number;
-  /** Rows deleted in the last 24 hours without an operator's decision. */
-  recent: number;
-}
-
 /** Returns why this number of rows must not be deleted now; null if they may be. */
 export async function tooManyDeletes(
   { warehouse, owned, clock, deletes }: ResourceContext,
@@ -214,9 +206,12 @@ export async function tooManyDeletes(
 
 /**
  * Returns why deletes are too many, as a sentence; null if they are not. They are too many if they and those of the last
- * 24 hours exceed either limit of the rows that were live before.
+ * 24 hours (`recent`, without those that an operator decided) exceed either limit of the rows that were live before.
  */
-export function describeExcess(limits: DeleteLimits, { requested, live, recent }: DeleteVolume): string | null {
+export function describeExcess(
+  limits: DeleteLimits,
+  { requested, live, recent }: { requested: number; live: number; recent: number },
+): string | null {
   // In a product such as 0.07 * 100 the last digit is off.
   const part = Math.floor(limits.max_part * (live + recent) + 1e-9);
   const allowed = Math.min(limits.max_rows, part);
