@@ -345,7 +345,6 @@ export type VerifyMode = 'whole' | 'internal';
 /** `unproved`: no difference was found, but the listing may be incomplete. */
 export type Verdict = 'equal' | 'differs' | 'unproved';
 
-/** The result of one verification of a resource. */
 export interface VerificationRow {
   verification_id: string;
   resource: string;

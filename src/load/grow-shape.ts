@@ -179,7 +179,6 @@ async function rewritePage(context: LoadContext, bodies: readonly StoredBody[]):
   });
 }
 
-/** A change of a resource's tables. */
 interface TableGrowth {
   before: ResourceShape | null;
   after: ResourceShape;

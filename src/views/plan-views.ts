@@ -122,9 +122,10 @@ function planView(
   types: TypeRules,
   dialect: ViewDialect,
 ): PlannedView {
-  const texts = view.columns.flatMap((column) =>
-    isOnlyColumnOfField(column, view.columns) ? exactText(column, existing, dialect) : [],
-  );
+  const texts = view.columns.flatMap((column) => {
+    const ofField = view.columns.filter((each) => fieldOf(each) === fieldOf(column));
+    return ofField.length === 1 ? exactText(column, existing, dialect) : [];
+  });
   const byName = new Map(existing.map((column) => [column.name, column]));
   const wanted = nameColumns([...view.columns, ...texts], existing).map((column) =>
     withShownType(column, byName.get(column.name), types, dialect),
@@ -140,11 +141,6 @@ function planView(
 
 /** A column of a table or of another view: SQLite knows its type. */
 const IS_BARE = /^\w+\.(?:\w+|"(?:[^"]|"")*")$/;
-
-/** False if another column of the view shows the same field. */
-function isOnlyColumnOfField(one: ViewColumn, columns: readonly ViewColumn[]): boolean {
-  return columns.filter((column) => fieldOf(column) === fieldOf(one)).length === 1;
-}
 
 /** The suffix of a column with the exact text of another one. */
 const TEXT = '_text';

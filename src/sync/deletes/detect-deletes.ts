@@ -221,13 +221,10 @@ export function describeExcess(
   return `${requested} of ${live} live rows would be deleted${already}: more than ${allowed} (deletes.${limit})`;
 }
 
-/** The part of a candidate that a page of a scan may change. */
-type CandidateState = Pick<DeleteCandidateRow, 'record_id' | 'reason' | 'hash' | 'sweeps' | 'evidence_at'>;
-
 /** The delete candidates of a resource when a scan begins or resumes. */
 interface ScanCandidates {
   /** Updated by the pages of the scan. */
-  candidates: Map<string, CandidateState>;
+  candidates: Map<string, Pick<DeleteCandidateRow, 'reason' | 'hash' | 'sweeps' | 'evidence_at'>>;
   mode: ScanMode;
   scanStartedAt: TimestampText;
   /** The same delay of the listing may explain what it showed since this time and what this scan shows. */
@@ -288,10 +285,9 @@ export function candidateStatements(
     return { record_id: key, hash, sweeps: (isSame ? before.sweeps : 0) + (mode === 'full' ? 1 : 0) };
   });
   // A later page of this scan may show that they are records of the resource after all.
-  for (const { key } of facts.tombstoned)
-    candidates.set(key, { record_id: key, reason: 'stated', hash: null, sweeps: 0, evidence_at });
+  for (const { key } of facts.tombstoned) candidates.set(key, { reason: 'stated', hash: null, sweeps: 0, evidence_at });
   for (const { key } of facts.excludedRows)
-    candidates.set(key, { record_id: key, reason: 'left_out', hash: null, sweeps: LEFT_OUT_SCANS, evidence_at });
+    candidates.set(key, { reason: 'left_out', hash: null, sweeps: LEFT_OUT_SCANS, evidence_at });
   return [
     ...forgetDeleteCandidates(own, resource, listed, 'not_settled'),
     ...noteOlderStates(own, resource, states, scanStartedAt),

@@ -22,13 +22,8 @@ export interface SourceFiles {
  * Opens stores to write to them or remove from them, and marks a store without an owner as that of this database. Throws
  * `ConfigError` (`file_store_taken`) for the store of another database, whose files are unknown here.
  */
-export function ownedStores({
-  warehouse,
-  storeAt,
-}: {
-  warehouse: Warehouse;
-  storeAt: SourceFiles['storeAt'];
-}): SourceFiles['storeAt'] {
+export function ownedStores(files: Pick<SourceFiles, 'warehouse' | 'storeAt'>): SourceFiles['storeAt'] {
+  const { warehouse, storeAt } = files;
   const verified = new Set<ObjectStore>();
   return async (address) => {
     const store = await storeAt(address);
