@@ -226,7 +226,7 @@ export interface OwnTables {
   _sync_leases: LeaseRow;
   _sync_limits: { name: string; state: string; updated_at: string };
   _sync_tokens: TokenRow;
-  /** Resources whose rows must be rewritten from the stored bodies, up to which id that is done, or '' for none. */
+  /** Resources whose rows must be rewritten from the stored bodies, and up to which id that is done; '' before the first. */
   _sync_reshapes: { resource: string; done_up_to: string; marked_at: TimestampText };
   _sync_seen: SeenRow;
   _sync_windows: WindowRow;

@@ -82,7 +82,7 @@ export async function countTraces(traced: TracedResource, ids: readonly string[]
   return counts;
 }
 
-/** Reads the rejected records with these ids, each of which is in the row or in the body. */
+/** Reads the rejected records with these ids. The id of a record is in its row, or only in its body. */
 export async function readRejects(
   { warehouse, resource, profile }: TracedResource,
   ids: readonly string[],

@@ -161,7 +161,8 @@ async function catchUp(
 
 /**
  * Fetches individually the records that only earlier scans saw. Returns true if enough of them still exist unchanged to
- * make up for the missing ones; `added` are the keys that the filter has supplied. After a full scan, every other live row makes it false: its record may be deleted.
+ * make up for the missing ones; `added` are the keys that the filter has supplied. After a full scan, every other live
+ * row makes it false: its record may be deleted.
  */
 async function confirmSeenEarlier(
   context: RunContext,
