@@ -1,6 +1,5 @@
-// `content-sync status`: prints rows, last success, lag and problems of every resource; reads only the warehouse.
 import type { Command } from 'commander';
-import { openWarehouseToRead, shownDatabase } from '../database/databases.ts';
+import { databaseAt, openWarehouseToRead } from '../database/databases.ts';
 import type { WarehouseReader } from '../database/reading.ts';
 import { resourcesNotCopied } from '../database/state/catalog.ts';
 import { readCheckpoint } from '../database/state/checkpoints.ts';
@@ -13,6 +12,8 @@ import { countRows, filesText, NOTHING_STORED, readStoredStatus } from '../serve
 import type { FilesStatus, StoredResource } from '../server/status/snapshot.ts';
 import { alignedLines, type CliContext, type Paint, painter, printReport, toneOfStatus } from './command/context.ts';
 import { type ChosenSource, forEachSource, sourceCommand, type SourceOptions, whileOpen } from './command/sources.ts';
+
+// `content-sync status`: prints rows, last success, lag and problems of every resource; reads only the warehouse.
 
 type ResourceSummary = Awaited<ReturnType<typeof summarizeResource>>;
 type FormerResource = Awaited<ReturnType<typeof formerResources>>[number];
@@ -39,7 +40,7 @@ async function readSourceSummary({ source }: ChosenSource, { clock }: CliContext
     const former = await formerResources(warehouse, source.resources);
     return {
       source: source.name,
-      warehouse: shownDatabase(source.warehouse),
+      warehouse: databaseAt(source.warehouse).shown,
       resources,
       ...(former.length === 0 ? {} : { not_copied: former }),
     };

@@ -1,5 +1,5 @@
 // Opens databases by address, whatever their kind.
-import { type DatabaseKind, readAddress, SCHEMES, type WarehouseAddress } from '../config/warehouse-address.ts';
+import { readAddress, SCHEMES } from '../config/warehouse-address.ts';
 import type { Clock } from '../model/clock.ts';
 import { ConfigError } from '../model/errors.ts';
 import type { Coordination } from './coordination.ts';
@@ -12,20 +12,11 @@ import type { WarehouseReader } from './reading.ts';
 import { declareDatabase as sqlite } from './sqlite/database.ts';
 import type { Warehouse } from './warehouse.ts';
 
-/** All kinds of database; a new kind is a folder and a line here. */
-const DATABASES: { readonly [Kind in DatabaseKind]: (address: WarehouseAddress<Kind>) => Database } = {
-  sqlite,
-  postgres,
-};
-
-function declared<Kind extends DatabaseKind>(address: WarehouseAddress<Kind>): Database {
-  return DATABASES[address.kind](address);
-}
-
 /** Returns the database at an address; null if its kind is unknown. */
 function findDatabase(address: string): Database | null {
   const read = readAddress(address);
-  return read === null ? null : declared(read);
+  if (read === null) return null;
+  return read.kind === 'sqlite' ? sqlite(read) : postgres(read);
 }
 
 /**
@@ -43,11 +34,6 @@ export function databaseAt(address: string, what: 'database' | 'inbox' = 'databa
 /** What processes of many machines share at an address; null if one process does all the work, or if it is no address. */
 export function sharedDatabase(address: string): SharedDatabase | null {
   return findDatabase(address)?.shared ?? null;
-}
-
-/** The address of a warehouse for messages, without user and password. */
-export function shownDatabase(address: string): string {
-  return databaseAt(address).shown;
 }
 
 export async function openWarehouse(address: string, clock: Clock): Promise<Warehouse> {

@@ -86,12 +86,6 @@ export function isArrival(effect: InboxEffect): boolean {
   return effect !== 'repeat';
 }
 
-/** The newest deliveries come first. */
-interface DeliveryFilter {
-  state?: DeliveryState;
-  limit: number;
-}
-
 /** Counters of an inbox for status and metrics. */
 export interface InboxCounters {
   waiting: number;
@@ -106,7 +100,8 @@ export interface InboxCounters {
 
 /** Queries of commands that only read an inbox. */
 export interface InboxViewer {
-  list(filter: DeliveryFilter): Promise<DeliveryRow[]>;
+  /** The newest deliveries first. */
+  list(filter: { state?: DeliveryState; limit: number }): Promise<DeliveryRow[]>;
   /** By number, or by the sender's id; null if there is none. */
   get(delivery: number | string): Promise<DeliveryRow | null>;
   /** Deliveries in the order of their numbers, those after `seq` only. */

@@ -40,7 +40,7 @@ interface MigrateOptions {
  */
 export async function migrate(own: Kysely<unknown>, options: MigrateOptions): Promise<void> {
   const { migrations, dialect, shown, table = '_sync_migrations' } = options;
-  const db = own.withTables<Record<string, AppliedStep>>();
+  const db = own.withTables<Record<string, { name: string; timestamp: string }>>();
   const applied = db.schema.createTable(table).ifNotExists();
   await applied
     .addColumn('name', 'varchar(255)', (column) => column.notNull().primaryKey())
@@ -54,12 +54,6 @@ export async function migrate(own: Kysely<unknown>, options: MigrateOptions): Pr
     await migrations[name]?.up(own, dialect);
     await db.insertInto(table).values({ name, timestamp: new Date().toISOString() }).execute();
   }
-}
-
-/** A row of the table of applied steps. */
-interface AppliedStep {
-  name: string;
-  timestamp: string;
 }
 
 /** True if all migrations were applied. Throws `ConfigError` if a newer version has applied others. */

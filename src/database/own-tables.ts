@@ -156,14 +156,6 @@ export interface LeaseRow {
   expires_at: TimestampText;
 }
 
-/** A resource whose rows must be rewritten from the stored bodies, because columns have changed. */
-interface ReshapeRow {
-  resource: string;
-  /** The id up to which rows are rewritten, in the database's order; '' before the first. */
-  done_up_to: string;
-  marked_at: TimestampText;
-}
-
 /** The keys on one page of a scan, by which its end finds the rows that it did not list. */
 export interface SeenRow {
   resource: string;
@@ -234,7 +226,8 @@ export interface OwnTables {
   _sync_leases: LeaseRow;
   _sync_limits: { name: string; state: string; updated_at: string };
   _sync_tokens: TokenRow;
-  _sync_reshapes: ReshapeRow;
+  /** Resources whose rows must be rewritten from the stored bodies, and up to which id that is done; '' before the first. */
+  _sync_reshapes: { resource: string; done_up_to: string; marked_at: TimestampText };
   _sync_seen: SeenRow;
   _sync_windows: WindowRow;
   _sync_suspects: DeleteCandidateRow;
@@ -291,7 +284,6 @@ export interface ForgottenRow {
 
 /** An alert that was sent to a channel; `SentAlert` explains its fields. */
 interface AlertRow {
-  /** Name of the channel in the settings. */
   channel: string;
   /** The kind, with the resource if the alert is about one. */
   alert: string;
@@ -353,7 +345,6 @@ export type VerifyMode = 'whole' | 'internal';
 /** `unproved`: no difference was found, but the listing may be incomplete. */
 export type Verdict = 'equal' | 'differs' | 'unproved';
 
-/** The result of one verification of a resource. */
 export interface VerificationRow {
   verification_id: string;
   resource: string;

@@ -1,23 +1,26 @@
 // Widens the tables of a resource for new records (`shapeAndGrow`), changes the views with them, and rewrites stored rows
 // whose values the new types would have stored otherwise (`finishReshape`). Example: a column of numbers gets its first text.
+// After a scan it creates the missing indexes (`maintainKeys`): for filters by time, for joins, and those of the profile.
 import { setImmediate } from 'node:timers/promises';
 import type { CompiledQuery } from 'kysely';
-import type { ResourceProfile } from '../config/profile/profile.ts';
+import type { Relations, ResourceProfile } from '../config/profile/profile.ts';
 import { readGrowths, rememberShape } from '../database/state/catalog.ts';
 import { markReshape, readReshape, saveReshape } from '../database/state/checkpoints.ts';
 import type { FixedColumn, HeldView } from '../database/state/owned-resource.ts';
 import { rewriteRows } from '../database/state/stored-rows.ts';
 import { bodiesAfter, type StoredBody } from '../database/state/versions.ts';
+import type { ColumnIndex, KeyPlan } from '../database/table-layout.ts';
 import { type DroppedView, GROWTH_OUTDATED, TableInUseError, type Warehouse } from '../database/warehouse.ts';
 import { SyncError } from '../model/errors.ts';
-import type { ResourceShape, ShapeChange } from '../model/table.ts';
+import type { ResourceShape, ShapeChange, TableShape } from '../model/table.ts';
 import { timestampText } from '../model/timestamp-text.ts';
+import type { ColumnType } from '../model/vocabulary.ts';
 import { pathText } from '../rows/columns/column-name.ts';
+import { updatedColumns } from '../rows/columns/updated-time.ts';
 import { changesStoredRows, changeTypes, shapeChanges } from '../rows/evolve-shape.ts';
 import { storedValue } from '../rows/records/as-record.ts';
 import { type ShapedPage, type ShapeInput, shapeRecords } from '../rows/shape-page.ts';
 import type { ShapeProfile } from '../rows/shape-tree.ts';
-import { planKeys } from '../views/plan-indexes.ts';
 import { coverRows, type ViewGrowth, viewGrowth } from './grow-views.ts';
 import type { LoadContext } from './load-context.ts';
 import { shapeOf } from './prepare-page.ts';
@@ -176,9 +179,6 @@ async function rewritePage(context: LoadContext, bodies: readonly StoredBody[]):
   });
 }
 
-// Changes the tables of a resource, and with them the views of the source.
-
-/** A change of a resource's tables. */
 interface TableGrowth {
   before: ResourceShape | null;
   after: ResourceShape;
@@ -261,15 +261,13 @@ const HELD_RETRY_MS = 600_000;
 export async function refreshViews(context: LoadContext, dropsOthers = false): Promise<readonly DroppedView[]> {
   const { sourceViews } = context.owned;
   // One plan covers all resources, so those that begin together share it.
-  const refreshed = sourceViews.refreshed.then(() => refreshNow(context, dropsOthers));
+  const refreshed = sourceViews.refreshed.then(async () => {
+    const { shape } = context.owned;
+    if (shape === null || (!dropsOthers && (await areUpToDate(context)))) return [];
+    return evolveTables(context, { before: shape, after: shape, changes: [], dropsOthers }, []);
+  });
   sourceViews.refreshed = refreshed.catch(() => undefined);
   return refreshed;
-}
-
-async function refreshNow(context: LoadContext, dropsOthers: boolean): Promise<readonly DroppedView[]> {
-  const { shape } = context.owned;
-  if (shape === null || (!dropsOthers && (await areUpToDate(context)))) return [];
-  return evolveTables(context, { before: shape, after: shape, changes: [], dropsOthers }, []);
 }
 
 /** True if nothing has changed since the last plan that found nothing to do. Another session may have dropped a view. */
@@ -291,4 +289,63 @@ export async function maintainKeys(context: LoadContext): Promise<void> {
   const { shape } = owned;
   if (shape === null) return;
   await warehouse.maintainKeys(planKeys(shape, profile, whole.relations), () => owned.lease());
+}
+
+/** Plans the indexes of a resource's tables, by `indexes` of its profile. */
+function planKeys({ tables }: ResourceShape, profile: ResourceProfile, relations: Relations): KeyPlan {
+  const { indexes } = profile;
+  if (indexes === 'none') return { tables, indexes: [] };
+  if (indexes === 'auto') return { tables, indexes: automaticIndexes(tables, profile, relations) };
+  return { tables, indexes: indexes.flatMap((text) => chosenIndex(text, tables) ?? []) };
+}
+
+/** Types for range queries; a text may be too long for an index. */
+const ORDERED: ReadonlySet<ColumnType> = new Set(['date', 'timestamp', 'integer']);
+/** Names of columns with the time of publishing. */
+const PUBLISHED = /(^|_)published(_|$)/;
+
+/** One index per column: for a window of reports, a time of change or of publishing, or a reference. */
+function automaticIndexes(
+  tables: readonly TableShape[],
+  { updated, windows }: ResourceProfile,
+  relations: Relations,
+): ColumnIndex[] {
+  const [main] = tables;
+  if (main === undefined) return [];
+  const days = windows === null ? [] : updatedColumns(main.columns, { updated: windows.field });
+  const published = main.columns.find(
+    ({ name, type }) => (type === 'date' || type === 'timestamp') && PUBLISHED.test(name),
+  );
+  const times = [...updatedColumns(main.columns, { updated }), ...(published === undefined ? [] : [published])];
+  const indexes = [
+    // Windows are selected by day, also if days are texts.
+    ...days
+      .filter(({ type }) => ORDERED.has(type) || type === 'text')
+      .map(({ name }): ColumnIndex => ({ table: main, column: name, why: 'window' })),
+    ...times
+      .filter(({ type }) => ORDERED.has(type))
+      .map(({ name }): ColumnIndex => ({ table: main, column: name, why: 'filter' })),
+    ...findReferences(tables, relations),
+  ];
+  return indexes.filter(
+    ({ table, column }, at) => indexes.findIndex((each) => each.table === table && each.column === column) === at,
+  );
+}
+
+/** The columns that hold the key of a resource, also of one that has no table yet. Keys have an index already. */
+function findReferences(tables: readonly TableShape[], relations: Relations): ColumnIndex[] {
+  return Object.keys(relations).flatMap((source): ColumnIndex[] => {
+    const [from = '', column = ''] = source.split('.');
+    const table = tables.find(({ name }) => name === from);
+    const names = table === undefined ? [] : [...table.key.slice(1), ...table.columns.map(({ name }) => name)];
+    return table === undefined || !names.includes(column) ? [] : [{ table, column, why: 'reference' }];
+  });
+}
+
+/** Parses `published_at`, a column of the resource's own table, or `content_tags.value`; null if it does not exist yet. */
+function chosenIndex(text: string, tables: readonly TableShape[]): ColumnIndex | null {
+  const [first = '', second] = text.split('.');
+  const table = second === undefined ? tables[0] : tables.find(({ name }) => name === first);
+  const column = table?.columns.find(({ name, type }) => name === (second ?? first) && type !== 'json');
+  return table === undefined || column === undefined ? null : { table, column: column.name, why: 'chosen' };
 }

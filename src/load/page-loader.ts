@@ -54,7 +54,6 @@ export interface PageFacts {
   rows: readonly TableRows[];
 }
 
-/** Turns pages of one resource into committed rows. */
 export interface PageLoader {
   /** Loads one page in one transaction. Throws `SyncError`; then nothing of the page was written. */
   load(page: LoadablePage, statements: PageStatements): Promise<PageOutcome>;
@@ -108,7 +107,9 @@ async function loadPage(
     records: page.records.length,
     keys: keyed.map(keyOf),
     unkeyed: prepared.rejects.length,
-    updated: datedKeys(prepared),
+    updated: [...keyed, ...prepared.filteredOut].flatMap(({ key, updated }) =>
+      updated === null ? [] : [{ key, text: updated.text, at: updated.at }],
+    ),
     older: difference.older,
     filteredOut: prepared.filteredOut.map(keyOf),
     excludedRows: prepared.excludedRows,
@@ -169,12 +170,6 @@ async function shapeIntoTables(context: LoadContext, records: readonly KeyedReco
   await finishReshape(context);
   // The rewritten bodies may have added columns.
   return context.owned.shape === shaped.shape ? shaped : shapeAndGrow(context, records);
-}
-
-function datedKeys({ keyed, filteredOut }: PreparedPage): DatedKey[] {
-  return [...keyed, ...filteredOut].flatMap(({ key, updated }) =>
-    updated === null ? [] : [{ key, text: updated.text, at: updated.at }],
-  );
 }
 
 /** The changes of one page to the warehouse, as counts. */

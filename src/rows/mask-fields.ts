@@ -99,15 +99,13 @@ function maskObject(object: JsonObject, { below }: MaskNode, hash: Hash): JsonOb
     members.flatMap(([key, member]): [string, JsonValue][] => {
       const node = below.get(key);
       if (node?.act === 'exclude') return [];
-      if (node?.act === 'hash') return [[key, hashField(member, node, hash)]];
+      if (node?.act === 'hash') {
+        const included = node.below.size === 0 ? member : maskValue(member, withoutHashes(node), hash);
+        return [[key, hashScalars(included, hash, 0)]];
+      }
       return [[key, node === undefined ? member : maskValue(member, node, hash)]];
     }),
   );
-}
-
-/** Hashes a field without the excluded fields in it. */
-function hashField(member: JsonValue, node: MaskNode, hash: Hash): JsonValue {
-  return hashScalars(node.below.size === 0 ? member : maskValue(member, withoutHashes(node), hash), hash, 0);
 }
 
 function withoutHashes({ act, below }: MaskNode): MaskNode {

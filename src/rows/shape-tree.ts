@@ -174,15 +174,13 @@ export function openList(slot: Slot, table: TableNode, tree: ShapeTree): List {
 
 function newSlot(table: TableNode, path: SourcePath, depth: number, profile: ShapeProfile): Slot {
   const dotted = pathText(path);
-  const skip = isIdPath(dotted, profile.id) && !path.includes(EACH);
+  const { id } = profile;
+  const isId = typeof id === 'string' && (dotted === id || dotted === fieldPathText(id));
+  const skip = isId && !path.includes(EACH);
   const { json, pin, rename } = findRule(path, profile);
   const isText = zoneNameAt(profile.times, dotted) === LOCAL;
   const ruled = { table, path, depth, skip, json, isText, pin, rename };
   return { ...ruled, column: null, at: -1, toCell: TO_CELL.json, level: null, list: null };
-}
-
-function isIdPath(dotted: string, id: ShapeProfile['id']): boolean {
-  return typeof id === 'string' && (dotted === id || dotted === fieldPathText(id));
 }
 
 /** The slot at a path from the record's root. */

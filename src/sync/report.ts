@@ -45,7 +45,6 @@ export interface RunNotes {
 
 export const NO_NOTES: RunNotes = { went_back: 0, overflowed: 0, discarded: 0, repaired: 0, older_copies: 0 };
 
-/** The report of a run. */
 export interface RunReport {
   source: string;
   run_id: string;
@@ -83,7 +82,6 @@ export interface RunOptions extends SourceContext {
   watcher: RunWatcher;
 }
 
-/** The meaning of a warning for its run. */
 interface WarningKind {
   /** True if the copy may not be equal to the service: the run is then `partial`. */
   isPartial: boolean;

@@ -1,29 +1,13 @@
-// Plans all managed views of a source: their names, columns and types, given what they have in the database.
 import type { ViewChange, ViewDialect } from '../database/view-dialect.ts';
 import type { ColumnType } from '../model/vocabulary.ts';
 import { widen } from '../rows/columns/cells.ts';
 import { changesViews, historyViews, statesViews } from './history-views.ts';
 import { filesViews, liveViews } from './live-views.ts';
-import {
-  calendarView,
-  deletesView,
-  dictionaryView,
-  freshnessView,
-  schemaLogView,
-  windowViews,
-} from './source-views.ts';
+import { calendarView, deletesView, dictionaryView, freshnessView, schemaLogView, windowViews } from './source-views.ts';
 import { summaryViews } from './summary-views.ts';
-import {
-  cutName,
-  type ExistingColumn,
-  fieldOf,
-  type PlannedColumn,
-  type PlannedView,
-  type PlannedViews,
-  type View,
-  type ViewColumn,
-  type ViewModel,
-} from './view.ts';
+import { cutName, type ExistingColumn, fieldOf, type PlannedColumn, type PlannedView, type PlannedViews, type View, type ViewColumn, type ViewModel } from './view.ts';
+
+// Plans all managed views of a source: their names, columns and types, given what they have in the database.
 
 /** Creates the views of one kind; `planned` are those of the previous kinds. */
 type ViewKind = (model: ViewModel, planned: PlannedViews) => View[];
@@ -122,9 +106,10 @@ function planView(
   types: TypeRules,
   dialect: ViewDialect,
 ): PlannedView {
-  const texts = view.columns.flatMap((column) =>
-    isOnlyColumnOfField(column, view.columns) ? exactText(column, existing, dialect) : [],
-  );
+  const texts = view.columns.flatMap((column) => {
+    const ofField = view.columns.filter((each) => fieldOf(each) === fieldOf(column));
+    return ofField.length === 1 ? exactText(column, existing, dialect) : [];
+  });
   const byName = new Map(existing.map((column) => [column.name, column]));
   const wanted = nameColumns([...view.columns, ...texts], existing).map((column) =>
     withShownType(column, byName.get(column.name), types, dialect),
@@ -140,11 +125,6 @@ function planView(
 
 /** A column of a table or of another view: SQLite knows its type. */
 const IS_BARE = /^\w+\.(?:\w+|"(?:[^"]|"")*")$/;
-
-/** False if another column of the view shows the same field. */
-function isOnlyColumnOfField(one: ViewColumn, columns: readonly ViewColumn[]): boolean {
-  return columns.filter((column) => fieldOf(column) === fieldOf(one)).length === 1;
-}
 
 /** The suffix of a column with the exact text of another one. */
 const TEXT = '_text';

@@ -42,12 +42,9 @@ export function declareDatabase(address: WarehouseAddress<'postgres'>): Database
 /** The schema holds all data of a source, its inbox included. */
 function dumpCommand(address: PostgresAddress, to: string): string {
   const schema = quoted(`"${address.schema}"`);
-  return `pg_dump --format=custom --schema=${schema} --file=${quoted(to)} ${quoted(databaseUrl(address))}`;
-}
-
-/** Without the parameters, some of which are ours. */
-function databaseUrl(address: PostgresAddress): string {
-  return shownAddress(address).replace(/\?.*$/s, '');
+  // Without the parameters, some of which are ours.
+  const url = shownAddress(address).replace(/\?.*$/s, '');
+  return `pg_dump --format=custom --schema=${schema} --file=${quoted(to)} ${quoted(url)}`;
 }
 
 function quoted(text: string): string {

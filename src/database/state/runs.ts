@@ -218,14 +218,6 @@ export interface StoredWarning {
   accepted?: boolean | undefined;
 }
 
-/** The error of a run; `request_id` is of the service's response. */
-interface StoredError {
-  code: string;
-  message: string;
-  hint: string | null;
-  request_id: string | null;
-}
-
 /** One resource's part in a run. Times are epoch milliseconds. */
 export interface RunRecord extends RunCounters, Pick<RunRow, 'run_id' | 'resource' | 'command' | 'mode' | 'status'> {
   started_at: number;
@@ -233,7 +225,8 @@ export interface RunRecord extends RunCounters, Pick<RunRow, 'run_id' | 'resourc
   finished_at: number | null;
   /** Attempts by outcome; empty if they were not counted. */
   outcomes: OutcomeCounts;
-  error: StoredError | null;
+  /** `request_id` is of the service's response. */
+  error: { code: string; message: string; hint: string | null; request_id: string | null } | null;
   warnings: StoredWarning[];
 }
 

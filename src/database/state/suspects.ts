@@ -65,19 +65,14 @@ function noteCandidates(
   });
 }
 
-/** A row whose record a listing shows in an older state. */
-interface OlderState {
-  record_id: string;
-  hash: string;
-  /** Consecutive full scans, this one included, that have shown it. */
-  sweeps: number;
-}
-
-/** Notes older states, found by a scan that began at `at`; candidates that an operator must decide stay as they are. */
+/**
+ * Notes older states, found by a scan that began at `at`, each with the number of consecutive full scans that have shown
+ * it. Candidates that an operator must decide stay as they are.
+ */
 export function noteOlderStates(
   own: Kysely<OwnTables>,
   resource: string,
-  states: readonly OlderState[],
+  states: readonly Pick<DeleteCandidateRow, 'record_id' | 'hash' | 'sweeps'>[],
   at: TimestampText,
 ): CompiledQuery[] {
   const noted = { reason: 'older', state: 'open', evidence_at: at, detail: null } as const;

@@ -54,7 +54,6 @@ function changeHeld(
   );
 }
 
-/** The number of windows of a resource. */
 export interface WindowCounts {
   windows: number;
   /** Those that will not change any more. */

@@ -13,7 +13,9 @@ import type { ExactNumber, JsonObject, JsonValue } from '../../model/json.ts';
  */
 export function parseJson(text: string): JsonValue {
   try {
-    return readText(text);
+    // Only a text that `JSON.parse` accepts may be read by hand.
+    const value = JSON.parse(text);
+    return hasInexactNumber(text) || mayHaveWrongKey(text, value) ? parseByHand(text, numberOf) : value;
   } catch (error) {
     throw new SyncError('bad_json', `the body is not valid JSON: ${printable(messageOf(error), text)}`, {
       recovery: 'retry',
@@ -21,12 +23,6 @@ export function parseJson(text: string): JsonValue {
       cause: error,
     });
   }
-}
-
-function readText(text: string): JsonValue {
-  // Only a text that it accepts may be read by hand.
-  const value = JSON.parse(text);
-  return hasInexactNumber(text) || mayHaveWrongKey(text, value) ? parseByHand(text, numberOf) : value;
 }
 
 function numberOf(source: string): JsonValue {
@@ -287,11 +283,10 @@ const LARGE_EXPONENT = /[eE][+-]?\d{4}/;
 export function jsonText(value: JsonValue): string {
   const text = JSON.stringify(value);
   const mayHoldHuge = text.length > MIN_HUGE_LENGTH || LARGE_EXPONENT.test(text);
-  return mayHoldHuge ? JSON.stringify(value, hugeAsText) : text;
-}
-
-function hugeAsText(_key: string, value: JsonValue): JsonValue {
-  return isExact(value) && !fitsJsonb(value.rawJSON) ? value.rawJSON : value;
+  if (!mayHoldHuge) return text;
+  return JSON.stringify(value, (_key, part: JsonValue) =>
+    isExact(part) && !fitsJsonb(part.rawJSON) ? part.rawJSON : part,
+  );
 }
 
 function fitsJsonb(source: string): boolean {

@@ -191,14 +191,6 @@ export async function countLive(
 
 const DAY_MS = 86_400_000;
 
-/** How many deletes are requested, and the rows that they are measured against. */
-interface DeleteVolume {
-  requested: number;
-  live: number;
-  /** Rows deleted in the last 24 hours without an operator's decision. */
-  recent: number;
-}
-
 /** Returns why this number of rows must not be deleted now; null if they may be. */
 export async function tooManyDeletes(
   { warehouse, owned, clock, deletes }: ResourceContext,
@@ -214,9 +206,12 @@ export async function tooManyDeletes(
 
 /**
  * Returns why deletes are too many, as a sentence; null if they are not. They are too many if they and those of the last
- * 24 hours exceed either limit of the rows that were live before.
+ * 24 hours (`recent`, without those that an operator decided) exceed either limit of the rows that were live before.
  */
-export function describeExcess(limits: DeleteLimits, { requested, live, recent }: DeleteVolume): string | null {
+export function describeExcess(
+  limits: DeleteLimits,
+  { requested, live, recent }: { requested: number; live: number; recent: number },
+): string | null {
   // In a product such as 0.07 * 100 the last digit is off.
   const part = Math.floor(limits.max_part * (live + recent) + 1e-9);
   const allowed = Math.min(limits.max_rows, part);
@@ -226,13 +221,10 @@ export function describeExcess(limits: DeleteLimits, { requested, live, recent }
   return `${requested} of ${live} live rows would be deleted${already}: more than ${allowed} (deletes.${limit})`;
 }
 
-/** The part of a candidate that a page of a scan may change. */
-type CandidateState = Pick<DeleteCandidateRow, 'record_id' | 'reason' | 'hash' | 'sweeps' | 'evidence_at'>;
-
 /** The delete candidates of a resource when a scan begins or resumes. */
 interface ScanCandidates {
   /** Updated by the pages of the scan. */
-  candidates: Map<string, CandidateState>;
+  candidates: Map<string, Pick<DeleteCandidateRow, 'reason' | 'hash' | 'sweeps' | 'evidence_at'>>;
   mode: ScanMode;
   scanStartedAt: TimestampText;
   /** The same delay of the listing may explain what it showed since this time and what this scan shows. */
@@ -293,10 +285,9 @@ export function candidateStatements(
     return { record_id: key, hash, sweeps: (isSame ? before.sweeps : 0) + (mode === 'full' ? 1 : 0) };
   });
   // A later page of this scan may show that they are records of the resource after all.
-  for (const { key } of facts.tombstoned)
-    candidates.set(key, { record_id: key, reason: 'stated', hash: null, sweeps: 0, evidence_at });
+  for (const { key } of facts.tombstoned) candidates.set(key, { reason: 'stated', hash: null, sweeps: 0, evidence_at });
   for (const { key } of facts.excludedRows)
-    candidates.set(key, { record_id: key, reason: 'left_out', hash: null, sweeps: LEFT_OUT_SCANS, evidence_at });
+    candidates.set(key, { reason: 'left_out', hash: null, sweeps: LEFT_OUT_SCANS, evidence_at });
   return [
     ...forgetDeleteCandidates(own, resource, listed, 'not_settled'),
     ...noteOlderStates(own, resource, states, scanStartedAt),

@@ -1,4 +1,3 @@
-// Opens object stores that belong to this database, and finds the objects in them that no file has.
 import { randomUUID } from 'node:crypto';
 import type { FilesSettings, StoreAddress } from '../../config/profile/file-fields.ts';
 import { knownContents } from '../../database/state/file-contents.ts';
@@ -6,6 +5,8 @@ import type { Warehouse } from '../../database/warehouse.ts';
 import type { Clock } from '../../model/clock.ts';
 import { ConfigError, SyncError } from '../../model/errors.ts';
 import type { ObjectStore, StoredObject } from '../../object-store/object-store.ts';
+
+// Opens object stores that belong to this database, and finds the objects in them that no file has.
 
 /** The stored files of a source, for commands that send the service no request. */
 export interface SourceFiles {
@@ -21,13 +22,8 @@ export interface SourceFiles {
  * Opens stores to write to them or remove from them, and marks a store without an owner as that of this database. Throws
  * `ConfigError` (`file_store_taken`) for the store of another database, whose files are unknown here.
  */
-export function ownedStores({
-  warehouse,
-  storeAt,
-}: {
-  warehouse: Warehouse;
-  storeAt: SourceFiles['storeAt'];
-}): SourceFiles['storeAt'] {
+export function ownedStores(files: Pick<SourceFiles, 'warehouse' | 'storeAt'>): SourceFiles['storeAt'] {
+  const { warehouse, storeAt } = files;
   const verified = new Set<ObjectStore>();
   return async (address) => {
     const store = await storeAt(address);

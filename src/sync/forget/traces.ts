@@ -82,19 +82,11 @@ export async function countTraces(traced: TracedResource, ids: readonly string[]
   return counts;
 }
 
-/** A rejected record, with the id in its row or its body. */
-interface KeyedReject {
-  id: string;
-  hash: string;
-  reason: string;
-  body: string;
-}
-
-/** Reads the rejected records with these ids. */
+/** Reads the rejected records with these ids. The id of a record is in its row, or only in its body. */
 export async function readRejects(
   { warehouse, resource, profile }: TracedResource,
   ids: readonly string[],
-): Promise<KeyedReject[]> {
+): Promise<{ id: string; hash: string; reason: string; body: string }[]> {
   const all = warehouse.own.selectFrom('_sync_rejects').where('resource', '=', resource);
   const rejects = all.where((is) => is.or([is('record_id', 'is', null), is('record_id', 'in', ids)]));
   const rows = await rejects.select(['hash', 'reason', 'body', 'record_id']).execute();

@@ -152,12 +152,6 @@ export interface RangeTask {
   wasExcessive: boolean;
 }
 
-interface RequestedRange {
-  range: ReportRange;
-  answer: Promise<RangeAnswer>;
-  stop: AbortController;
-}
-
 /** Errors that the other requests in flight may have caused: then the range is requested again alone. */
 const ERRORS_BY_LOAD: ReadonlySet<string> = new Set(['timeout', 'memory_full']);
 
@@ -171,7 +165,7 @@ export class RangeQueue {
   readonly #options: RangeOptions;
   #remaining: readonly ReportWindow[];
   #putBack: RangeTask[] = [];
-  #inFlight: RequestedRange[] = [];
+  #inFlight: { range: ReportRange; answer: Promise<RangeAnswer>; stop: AbortController }[] = [];
   /** True once a range of the present size was answered in full. */
   #mayPrefetch = false;
 

@@ -189,17 +189,13 @@ export interface ReportRange {
   to: Day;
 }
 
-interface RangeBounds {
-  largest: number;
-  windows: number;
-  /** The day after the last one that may be requested. */
-  until: Day;
-}
-
-/** The newest of the windows (newest first) as one range, as many as the limits allow, and the remaining ones. Pure. */
+/**
+ * The newest of the windows (newest first) as one range, as many as the limits allow, and the remaining ones. `until` is
+ * the day after the last one that may be requested. Pure.
+ */
 export function nextRange(
   due: readonly ReportWindow[],
-  { largest, windows: most, until }: RangeBounds,
+  { largest, windows: most, until }: { largest: number; windows: number; until: Day },
 ): { range: ReportRange; left: readonly ReportWindow[] } {
   const taken: ReportWindow[] = [];
   for (const window of due) {

@@ -11,7 +11,6 @@ import { resolveUnseenRejects } from '../../database/state/stored-rows.ts';
 import type { PageFacts } from '../../load/page-loader.ts';
 import { fieldPathText } from '../../model/body-path.ts';
 import { SyncError } from '../../model/errors.ts';
-import type { TableShape } from '../../model/table.ts';
 import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
 import type { EarlierPage, EarlierPages } from '../../pagination/guards/pagination-state.ts';
 import { loadPosition, type PagePosition, storePosition } from '../../pagination/page-styles/page-position.ts';
@@ -206,7 +205,9 @@ async function liveParents(
   const name = profile.parent ?? '';
   const table = (await readTables(warehouse, name))?.tables[0];
   if (table === undefined) throw notSynced(name);
-  const column = columnOf(table, profile.parent_id);
+  // Null if the field that names the listing is the id, which has no column.
+  const field = profile.parent_id;
+  const column = table.columns.find(({ path }) => field !== null && pathText(path) === fieldPathText(field)) ?? null;
   const parents: Parent[] = [];
   let keys = await warehouse.rows.keysAfter(table, '', KEYS_PER_STEP);
   while (keys.length > 0) {
@@ -219,11 +220,6 @@ async function liveParents(
     keys = await warehouse.rows.keysAfter(table, keys.at(-1) ?? '', KEYS_PER_STEP);
   }
   return parents;
-}
-
-/** The column of the field that names the listing; null if it is the id, which has no column. */
-function columnOf(table: TableShape, field: string | null) {
-  return table.columns.find(({ path }) => field !== null && pathText(path) === fieldPathText(field)) ?? null;
 }
 
 /** Thrown if the rows of the parent cannot be relied on in this run. */

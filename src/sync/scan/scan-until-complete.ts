@@ -159,21 +159,15 @@ async function catchUp(
   await loadPages(context, { ...attempt, plan, former: null, formerEndedAt: null, onPage, isCatchUp: true });
 }
 
-interface SeenRecords {
-  end: ScanEnd;
-  /** Fingerprints of keys that the filter has supplied. */
-  added: KeySet;
-  former: readonly ScanEnd[];
-}
-
 /**
  * Fetches individually the records that only earlier scans saw. Returns true if enough of them still exist unchanged to
- * make up for the missing ones. After a full scan, every other live row makes it false: its record may be deleted.
+ * make up for the missing ones; `added` are the keys that the filter has supplied. After a full scan, every other live
+ * row makes it false: its record may be deleted.
  */
 async function confirmSeenEarlier(
   context: RunContext,
   mode: ScanMode,
-  { end, added, former }: SeenRecords,
+  { end, added, former }: { end: ScanEnd; added: KeySet; former: readonly ScanEnd[] },
   missing: number,
 ): Promise<boolean> {
   const { owned, profile } = context;

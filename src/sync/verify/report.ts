@@ -50,7 +50,6 @@ export interface Difference {
   detail?: string;
 }
 
-/** The service's listing as it was read. */
 export interface ListingReport {
   records: number;
   /** The last total that the service stated; null if it stated none. */

@@ -61,7 +61,9 @@ export function openReadOnly<Tables>(file: string, isShared = false): ReadOnlyFi
   url.search = hasLog ? 'mode=ro' : 'mode=ro&immutable=1';
   const db = guarded(() => new DatabaseSync(url, { readOnly: true, timeout: READ_TIMEOUT_MS }));
   const connection: ReadConnection = {
-    all: (query, values) => db.prepare(query).all(...toInputValues(values)),
+    // Kysely binds the values of our queries, all of which SQLite can hold.
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion
+    all: (query, values) => db.prepare(query).all(...(values as SQLInputValue[])),
     exec: (text) => db.exec(text),
     iterate: (query) => {
       const statement = db.prepare(query);
@@ -95,12 +97,6 @@ function snapshotLost(file: string): SyncError {
     recovery: 'retry',
     hint: 'run the same command again: it reads beside that process then',
   });
-}
-
-/** Kysely binds the values of our queries, all of which SQLite can hold. */
-function toInputValues(values: readonly unknown[]): SQLInputValue[] {
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion
-  return [...values] as SQLInputValue[];
 }
 
 /** Names of SQLite's primary result codes. */
