@@ -1,3 +1,4 @@
+// `content-sync status`: prints rows, last success, lag and problems of every resource; reads only the warehouse.
 import type { Command } from 'commander';
 import { databaseAt, openWarehouseToRead } from '../database/databases.ts';
 import type { WarehouseReader } from '../database/reading.ts';
@@ -12,8 +13,6 @@ import { countRows, filesText, NOTHING_STORED, readStoredStatus } from '../serve
 import type { FilesStatus, StoredResource } from '../server/status/snapshot.ts';
 import { alignedLines, type CliContext, type Paint, painter, printReport, toneOfStatus } from './command/context.ts';
 import { type ChosenSource, forEachSource, sourceCommand, type SourceOptions, whileOpen } from './command/sources.ts';
-
-// `content-sync status`: prints rows, last success, lag and problems of every resource; reads only the warehouse.
 
 type ResourceSummary = Awaited<ReturnType<typeof summarizeResource>>;
 type FormerResource = Awaited<ReturnType<typeof formerResources>>[number];

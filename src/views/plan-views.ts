@@ -1,13 +1,29 @@
+// Plans all managed views of a source: their names, columns and types, given what they have in the database.
 import type { ViewChange, ViewDialect } from '../database/view-dialect.ts';
 import type { ColumnType } from '../model/vocabulary.ts';
 import { widen } from '../rows/columns/cells.ts';
 import { changesViews, historyViews, statesViews } from './history-views.ts';
 import { filesViews, liveViews } from './live-views.ts';
-import { calendarView, deletesView, dictionaryView, freshnessView, schemaLogView, windowViews } from './source-views.ts';
+import {
+  calendarView,
+  deletesView,
+  dictionaryView,
+  freshnessView,
+  schemaLogView,
+  windowViews,
+} from './source-views.ts';
 import { summaryViews } from './summary-views.ts';
-import { cutName, type ExistingColumn, fieldOf, type PlannedColumn, type PlannedView, type PlannedViews, type View, type ViewColumn, type ViewModel } from './view.ts';
-
-// Plans all managed views of a source: their names, columns and types, given what they have in the database.
+import {
+  cutName,
+  type ExistingColumn,
+  fieldOf,
+  type PlannedColumn,
+  type PlannedView,
+  type PlannedViews,
+  type View,
+  type ViewColumn,
+  type ViewModel,
+} from './view.ts';
 
 /** Creates the views of one kind; `planned` are those of the previous kinds. */
 type ViewKind = (model: ViewModel, planned: PlannedViews) => View[];

@@ -1,3 +1,4 @@
+// Opens object stores that belong to this database, and finds the objects in them that no file has.
 import { randomUUID } from 'node:crypto';
 import type { FilesSettings, StoreAddress } from '../../config/profile/file-fields.ts';
 import { knownContents } from '../../database/state/file-contents.ts';
@@ -5,8 +6,6 @@ import type { Warehouse } from '../../database/warehouse.ts';
 import type { Clock } from '../../model/clock.ts';
 import { ConfigError, SyncError } from '../../model/errors.ts';
 import type { ObjectStore, StoredObject } from '../../object-store/object-store.ts';
-
-// Opens object stores that belong to this database, and finds the objects in them that no file has.
 
 /** The stored files of a source, for commands that send the service no request. */
 export interface SourceFiles {
