@@ -106,8 +106,10 @@ async function retry(parts: ControlParts, now: boolean): Promise<ControlAnswer> 
     const schedule = supervisor.schedule(resource);
     // Another process may have failed too, or an earlier one.
     const status = (await lastRun(warehouse.own, resource))?.status;
-    const hasFailed = (schedule?.failures ?? 0) > 0 || status === 'failed' || (now && status === 'deferred');
-    if (hasFailed && (schedule?.running ?? null) === null) failed.push(resource);
+    const hasFailed = status === 'failed' || (now && status === 'deferred');
+    // A scan in progress is the attempt after the failures that were counted.
+    const isRunning = (schedule?.running ?? null) !== null;
+    if (hasFailed || (!isRunning && (schedule?.failures ?? 0) > 0)) failed.push(resource);
   }
   const { warehouse: address, webhook } = supervisor.source;
   const hurried = webhook === null ? 0 : await hurryDeliveries(address, clock, resources);

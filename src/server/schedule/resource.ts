@@ -192,7 +192,8 @@ export class ResourceSchedule {
     if (end === 'done') this.#failures = 0;
     if (end === 'failed') this.#failures += 1;
     const failed = failurePauseMs(this.#failures, code);
-    const pauseMs = { done: MIN_PAUSE_MS, deferred: DEFERRED_PAUSE_MS, failed };
+    // A scan that a pause of the resource has interrupted continues as soon as the resource is resumed.
+    const pauseMs = { done: MIN_PAUSE_MS, interrupted: MIN_PAUSE_MS, deferred: DEFERRED_PAUSE_MS, failed };
     this.#notBefore = this.#parts.clock.monotonic() + pauseMs[end];
   }
 
@@ -206,7 +207,7 @@ export class ResourceSchedule {
   }
 }
 
-type ScanResult = 'done' | 'failed' | 'deferred';
+type ScanResult = 'done' | 'interrupted' | 'failed' | 'deferred';
 
 const RUN_ENDS: Readonly<Record<RunStatus, ScanResult>> = {
   ok: 'done',
@@ -214,7 +215,7 @@ const RUN_ENDS: Readonly<Record<RunStatus, ScanResult>> = {
   partial: 'done',
   failed: 'failed',
   deferred: 'deferred',
-  interrupted: 'deferred',
+  interrupted: 'interrupted',
 };
 
 const MINUTE_MS = 60_000;
