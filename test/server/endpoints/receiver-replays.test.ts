@@ -1,4 +1,4 @@
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { timestampText } from '../../../src/model/timestamp-text.ts';
 import { webhookSchema } from '../../../src/config/settings.ts';
 import { DATABASES, type TestDatabase } from '../../support/databases.ts';
@@ -65,10 +65,9 @@ describe.for(DATABASES)('deliveries that wait on $name', (database) => {
     const answers = await Promise.all(sent);
     expect(answers.filter(({ status }) => status === 202).length).toBeOneOf([1, 2, 3, 4, 5, 6, 7, 8, 9]);
     expect(answers.filter(({ status }) => status !== 202).every(({ status }) => status === 503)).toBe(true);
-    // Those that were on their way during a count may count twice, until the next one.
-    const takesSmall = async (): Promise<void> =>
-      expect((await send(stage.port, signed(stage.source, { at: NOW, body: '{}' }))).status).toBe(202);
-    await vi.waitFor(takesSmall, { timeout: 20_000 });
+    // Those that were stored during a count may count twice until the next one, which the hand clock never makes due.
+    await stage.receiver.inbox('blog').figures();
+    expect((await send(stage.port, signed(stage.source, { at: NOW, body: '{}' }))).status).toBe(202);
   });
 
   it('leave room again for as much as came twice', async () => {
