@@ -126,20 +126,27 @@ export function columnDefinitions(table: TableShape, declarations: ColumnDeclara
   ];
 }
 
-/** Columns of a row as it is inserted, in the order of `stampedRows`. */
+/** Columns of a row as it is inserted, in the order of `stampedCells`. */
 export function insertedColumns(table: TableShape): { name: string; type: ColumnType }[] {
   const keys = table.key.map((name, at) => ({ name, type: at === 0 ? ('text' as const) : ('integer' as const) }));
   return [...keys, ...internalColumns(table).filter(({ stamp }) => stamp !== null), ...table.columns];
 }
 
-/** The rows of a resource's own table as they are inserted: the key, internal columns, and the values of the service. */
-export function stampedRows({ table, width, cells }: TableRows, page: PageRows): Cell[][] {
+/**
+ * The cells of a resource's own table as they are inserted, row after row: the key, internal columns, and the values of
+ * the service. A plain loop, because it runs for each cell.
+ */
+export function stampedCells({ table, width, cells }: TableRows, page: PageRows): Cell[] {
   const keys = table.key.length;
   const stamps = internalColumns(table).flatMap(({ stamp }) => stamp ?? []);
-  return page.records.map((record, at) => {
-    const row = cells.slice(at * width, (at + 1) * width);
-    return [...row.slice(0, keys), ...stamps.map((stamp) => stamp(record, page)), ...row.slice(keys)];
-  });
+  const stamped: Cell[] = [];
+  for (const [at, record] of page.records.entries()) {
+    const start = at * width;
+    for (let cell = start; cell < start + keys; cell += 1) stamped.push(cells[cell] ?? null);
+    for (const stamp of stamps) stamped.push(stamp(record, page));
+    for (let cell = start + keys; cell < start + width; cell += 1) stamped.push(cells[cell] ?? null);
+  }
+  return stamped;
 }
 
 /** Distinguishes the existing row from the upsert's `excluded`, also in a table that is named `excluded`. */

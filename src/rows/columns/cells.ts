@@ -178,6 +178,9 @@ const CLOCK = String.raw`([01]\d|2[0-3]):([0-5]\d)(?::([0-5]\d)(?:\.(\d{1,9}))?)
 const ZONE = String.raw`([Zz])|([+-])([01]\d|2[0-3])(?::?([0-5]\d))?`;
 const BEGINS_WITH_DATE = new RegExp(`^${DATE}`);
 const TIME = new RegExp(`^${DATE}(?:[Tt ]${CLOCK}(?:${ZONE})?)?$`);
+/** The most frequent form, in UTC and on a day that every month has. Converting it is several times faster. */
+const PLAIN_UTC =
+  /^(?!0000)\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{3})?Z$/;
 /** Texts with another number of digits are more likely a number, or a date such as `20261127120000`. */
 const UNIX_TEXT = /^(?:\d{10}(?:\.\d{1,9})?|\d{13}|\d{16})$/;
 const EARLIEST = Date.parse('0001-01-01T00:00:00Z');
@@ -194,6 +197,7 @@ export function parseInstant(moment: JsonValue | undefined, zone: TimeZone | nul
   if (typeof moment !== 'string') {
     return isExact(moment) && fitsDouble(moment.rawJSON) ? epochInstant(Number(moment.rawJSON)) : null;
   }
+  if (PLAIN_UTC.test(moment)) return { epochMs: Date.parse(moment), nanos: 0 };
   const time = readTime(moment);
   if (time === null) return UNIX_TEXT.test(moment) ? epochInstant(Number(moment)) : null;
   const nanos = time.nanos % 1e6;
@@ -215,6 +219,7 @@ export function isLocalTime(text: string): boolean {
  */
 export function toTimestampText(text: string, zone: TimeZone | null = null): string | null {
   if (text.length <= DATE_LENGTH) return null;
+  if (PLAIN_UTC.test(text)) return `${text.slice(0, 10)} ${text.slice(11, -1)}`.replace('.000', '');
   const time = readTime(text);
   if (time === null) return null;
   const epochMs = toEpochMs(time, zone);

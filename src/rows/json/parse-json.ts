@@ -191,7 +191,7 @@ function splitNumber(source: string): { whole: string; fraction: string; exponen
 /** A number outside a string with sixteen digits in a row or an exponent of three; in a string it is a false alarm. */
 const LONG_NUMBER = /(?<=^|[:,[\s-])(?:[\d.]{16,}(?:[eE][+-]?\d+)?|[\d.]+[eE][+-]?\d{3,})(?=$|[,\]}\s])/g;
 /** Finds nearly all texts without such a number, several times faster. */
-const MAY_HOLD_LONG_NUMBER = /[\d.]{16}|\d[eE][+-]?\d{3}/;
+const MAY_HOLD_LONG_NUMBER = /\d(?:[\d.]{15}|[eE][+-]?\d{3})/;
 
 /** True if the JSON text may hold a number whose digits a double would not give back. */
 export function hasInexactNumber(text: string): boolean {

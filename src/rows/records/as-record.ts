@@ -222,15 +222,21 @@ export function limitRejection(value: JsonValue, bytes: number): Rejection | nul
 const DEPTH_EXCEEDED = 1e9;
 const KEY_LENGTH_EXCEEDED = 2e9;
 
-/** Adds the fields and elements in the value to the count, and stops at the first limit that is exceeded. */
+/** Adds the fields and elements in the value to the count, and stops at the first limit that is exceeded. Runs for each value. */
 function countValues(value: JsonValue, depth: number, countBefore: number): number {
   if (typeof value !== 'object' || value === null || isExact(value)) return countBefore;
   if (depth > MAX_DEPTH) return DEPTH_EXCEEDED;
-  if (!Array.isArray(value) && Object.keys(value).some((key) => key.length > MAX_KEY_LENGTH))
-    return KEY_LENGTH_EXCEEDED;
   let count = countBefore;
-  for (const member of Array.isArray(value) ? value : Object.values(value)) {
-    count = countValues(member, depth + 1, count + 1);
+  if (Array.isArray(value)) {
+    for (const element of value) {
+      count = countValues(element, depth + 1, count + 1);
+      if (count > MAX_VALUES) return count;
+    }
+    return count;
+  }
+  for (const key in value) {
+    if (key.length > MAX_KEY_LENGTH) return KEY_LENGTH_EXCEEDED;
+    count = countValues(value[key] ?? null, depth + 1, count + 1);
     if (count > MAX_VALUES) return count;
   }
   return count;

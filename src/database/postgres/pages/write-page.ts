@@ -1,7 +1,7 @@
 // Writes one page of records with one statement per table.
 import { escapeIdentifier } from 'pg';
 import type { Cell, TableShape } from '../../../model/table.ts';
-import { EXISTING_ROW, insertedColumns, overwriteClause, stampedRows } from '../../table-layout.ts';
+import { EXISTING_ROW, insertedColumns, overwriteClause, stampedCells } from '../../table-layout.ts';
 import type { PageRows } from '../../warehouse.ts';
 import { DECLARED_TYPES } from '../connection/column-types.ts';
 import type { Step } from '../connection/session.ts';
@@ -16,17 +16,15 @@ export function writePage(page: PageRows): Step[] {
     { text: 'SET LOCAL enable_seqscan TO off' },
     {
       text: insertStatement(root.table) + overwriteClause(root.table, escapeIdentifier),
-      values: toColumns(stampedRows(root, page)),
+      values: toColumns(stampedCells(root, page), insertedColumns(root.table).length),
     },
     // Also for new records: another process may have written them since they were looked up.
     ...page.children.map((child) => ({ text: deleteStatement(child), values: [keys] })),
     ...endVersions(page),
     { text: 'SET LOCAL enable_seqscan TO DEFAULT' },
-    ...children.flatMap(({ table, cells, width }) => {
-      const count = cells.length / width;
-      const list = Array.from({ length: count }, (_, row) => cells.slice(row * width, (row + 1) * width));
-      return count === 0 ? [] : [{ text: insertStatement(table), values: toColumns(list) }];
-    }),
+    ...children
+      .filter(({ cells }) => cells.length > 0)
+      .map(({ table, cells, width }) => ({ text: insertStatement(table), values: toColumns(cells, width) })),
     ...addVersions(page),
   ];
 }
@@ -48,8 +46,8 @@ function endVersions({ resource, history, requestedAt, records }: PageRows): Ste
 
 function addVersions({ resource, history, requestedAt, records }: PageRows): Step[] {
   if (history === 'none') return [];
-  const rows = records.map(({ key, version, hash, bytes }) => [key, version, hash, bytes.toString()]);
-  return [{ text: ADD, values: [...toColumns(rows), resource, requestedAt] }];
+  const cells = records.flatMap(({ key, version, hash, bytes }) => [key, version, hash, bytes.toString()]);
+  return [{ text: ADD, values: [...toColumns(cells, 4), resource, requestedAt] }];
 }
 
 // Aliases begin with an underscore, because no name of a source field or table does.
@@ -78,9 +76,11 @@ function deleteStatement(table: TableShape): string {
   return `DELETE FROM ${escapeIdentifier(table.name)} WHERE ${escapeIdentifier(table.key[0] ?? '')} = ANY($1)`;
 }
 
-/** The cells of each column as a JSON array. */
-function toColumns(rows: readonly (readonly Cell[])[]): string[] {
-  return Array.from(rows[0] ?? [], (_, column) => JSON.stringify(rows.map((row) => jsonCell(row[column] ?? null))));
+/** The cells of each column as a JSON array, from rows of `width` cells one after the other. */
+function toColumns(cells: readonly Cell[], width: number): string[] {
+  const columns = Array.from({ length: width }, (): (string | number | boolean | null)[] => []);
+  for (const [at, cell] of cells.entries()) columns[at % width]?.push(jsonCell(cell));
+  return columns.map((column) => JSON.stringify(column));
 }
 
 /** A cell as JSON holds it without a loss: `JSON.stringify` writes no -0 and no big integers. */
