@@ -12,21 +12,21 @@ import {
   IGNORED_NOTES,
   isElement,
   isFull,
-  isStoredWhole,
+  isStoredAsJson,
   isWorthStoring,
   type Level,
   type List,
   newTable,
-  openLevel,
-  openList,
-  openSlot,
-  pinnedSlot,
+  ensureLevel,
+  ensureList,
+  ensureSlot,
+  slotOfFixedType,
   type ShapeProfile,
   shapeTree,
   type ShapeTree,
   type Slot,
   type TableNode,
-  takesPinned,
+  acceptsFixedType,
 } from './shape-tree.ts';
 
 /** The shape that grows, as a tree with mutable tables, and the names that other tables and views have. */
@@ -53,7 +53,7 @@ export function evolveShape(
   const draft: Draft = { tree: shapeTree(structuredClone(shape), profile), tableNames };
   const { root, tables } = draft.tree;
   for (const value of values) growLevel(draft, root, value, false);
-  for (const table of tables) if (tooWideTables.has(table.shape.name)) openOverflow(table);
+  for (const table of tables) if (tooWideTables.has(table.shape.name)) ensureOverflowColumn(table);
   return withReferencesAsText({ ...shape, tables: tables.map((table) => table.shape) }, profile);
 }
 
@@ -64,7 +64,7 @@ export function evolveShape(
 export function withReferencesAsText(shape: ResourceShape, profile: ShapeProfile): ResourceShape {
   const { references = [] } = profile;
   return changeTypes(shape, ({ path, name, type }, table) => {
-    const isReference = references.includes(`${table.name}.${name}`) && findRule(path, profile).pin === null;
+    const isReference = references.includes(`${table.name}.${name}`) && findRule(path, profile).fixedType === null;
     return isReference && type !== 'json' ? 'text' : type;
   });
 }
@@ -85,44 +85,52 @@ export function changeTypes(
 /** Columns that are new in `after`, or wider than in `before`. */
 export function shapeChanges(before: ResourceShape, after: ResourceShape): ShapeChange[] {
   return after.tables.flatMap(({ name: table, columns }) => {
-    const old = before.tables.find((candidate) => candidate.name === table)?.columns ?? [];
-    const types = new Map(old.map((column) => [column.name, column.type]));
+    const oldColumns = before.tables.find((candidate) => candidate.name === table)?.columns ?? [];
+    const types = new Map(oldColumns.map((column) => [column.name, column.type]));
     return columns
       .filter((column) => types.get(column.name) !== column.type)
       .map((column) => ({ table, column, from: types.get(column.name) ?? null }));
   });
 }
 
-/** `closed` is true inside a value that is also stored whole (`shape-page.ts`): types may widen, nothing new is made. */
-function growLevel(draft: Draft, level: Level, object: JsonObject, closed: boolean): void {
+/**
+ * `onlyExisting` is true inside a value that a JSON column stores whole (`writeLevel` in `shape-page.ts`): the types of
+ * existing columns may widen, but no column or table is added.
+ */
+function growLevel(draft: Draft, level: Level, object: JsonObject, onlyExisting: boolean): void {
   for (const key of Object.keys(object)) {
     const value = object[key];
     if (value === undefined || value === null) continue;
-    const known = level.slots.get(key) ?? (closed ? undefined : pinnedSlot(level, key, draft.tree.profile));
-    if (known !== undefined) growSlot(draft, known, value, closed);
-    else if (closed || !isWorthStoring([...level.path, pathPart(key)], value, draft.tree.profile)) continue;
-    else if (isFull(level.table, draft.tree.profile)) openOverflow(level.table);
-    else growSlot(draft, openSlot(level, key, draft.tree.profile), value, false);
+    const existing =
+      level.slots.get(key) ?? (onlyExisting ? undefined : slotOfFixedType(level, key, draft.tree.profile));
+    if (existing !== undefined) growSlot(draft, existing, value, onlyExisting);
+    else if (onlyExisting || !isWorthStoring([...level.path, pathPart(key)], value, draft.tree.profile)) continue;
+    else if (isFull(level.table, draft.tree.profile)) ensureOverflowColumn(level.table);
+    else growSlot(draft, ensureSlot(level, key, draft.tree.profile), value, false);
   }
 }
 
-function growSlot(draft: Draft, slot: Slot, value: JsonValue, closed: boolean): void {
-  if (slot.skip || (slot.pin !== null && !takesPinned(slot, value, draft.tree))) return;
+function growSlot(draft: Draft, slot: Slot, value: JsonValue, onlyExisting: boolean): void {
+  if (slot.isId || (slot.fixedType !== null && !acceptsFixedType(slot, value, draft.tree))) return;
   if (slot.column !== null) widenColumn(slot, slot.column, value);
-  else if (!closed && isWorthStoring(slot.path, value, draft.tree.profile) && !isPlacedInside(draft, slot, value)) {
+  else if (
+    !onlyExisting &&
+    isWorthStoring(slot.path, value, draft.tree.profile) &&
+    !goesIntoParts(draft, slot, value)
+  ) {
     addColumn(draft, slot, value);
   }
-  growInside(draft, slot, value, closed || slot.column !== null);
+  growInside(draft, slot, value, onlyExisting || slot.column !== null);
 }
 
-/** A value without content fits every column: as null, unless it is one of JSON. */
-function widenColumn({ pin }: Slot, column: Column, value: JsonValue): void {
-  if (pin !== null || TO_CELL[column.type](value, IGNORED_NOTES) !== undefined || !hasContent(value)) return;
+/** A value without content, such as `{}`, fits every column: it is stored as null, or as it is in a JSON column. */
+function widenColumn({ fixedType }: Slot, column: Column, value: JsonValue): void {
+  if (fixedType !== null || TO_CELL[column.type](value, IGNORED_NOTES) !== undefined || !hasContent(value)) return;
   column.type = widenFor(column.type, value);
 }
 
 /** True if the value needs no column of its own, because its fields or elements have or get theirs. */
-function isPlacedInside(draft: Draft, slot: Slot, value: JsonValue): boolean {
+function goesIntoParts(draft: Draft, slot: Slot, value: JsonValue): boolean {
   const { profile } = draft.tree;
   if (slot.json || slot.depth >= profile.depth) return false;
   if (isObject(value)) return slot.level !== null || slot.list === null;
@@ -132,7 +140,7 @@ function isPlacedInside(draft: Draft, slot: Slot, value: JsonValue): boolean {
 }
 
 function addColumn(draft: Draft, slot: Slot, value: JsonValue): void {
-  if (isFull(slot.table, draft.tree.profile)) return openOverflow(slot.table);
+  if (isFull(slot.table, draft.tree.profile)) return ensureOverflowColumn(slot.table);
   const { columns, key, path } = slot.table.shape;
   const keys = isElement(slot) ? ['value'] : keysOf(slot.path.slice(path.length));
   const inUse = [...key, ...columns.map(({ name }) => name)];
@@ -150,33 +158,34 @@ function reservedNames({ tree }: Draft, { path, rename }: Slot): readonly string
 }
 
 /** A local time without a known zone stays the text that was sent. */
-function plainType({ isText, pin }: Slot, value: JsonValue): ColumnType {
-  if (pin !== null) return pin.type;
+function plainType({ isText, fixedType }: Slot, value: JsonValue): ColumnType {
+  if (fixedType !== null) return fixedType.type;
   return isText && typeof value === 'string' ? 'text' : (narrowestType(value) ?? 'json');
 }
 
 /** Adds the overflow column, once. No name made of source keys begins with `_`. */
-function openOverflow(table: TableNode): void {
+function ensureOverflowColumn(table: TableNode): void {
   if (table.overflowAt >= 0) return;
   const { path, key, columns } = table.shape;
   table.overflowAt = key.length + columns.push({ name: '_overflow', path: [...path, OVERFLOW], type: 'json' }) - 1;
 }
 
-function growInside(draft: Draft, slot: Slot, value: JsonValue, closed: boolean): void {
+function growInside(draft: Draft, slot: Slot, value: JsonValue, onlyExisting: boolean): void {
   // An empty value creates nothing: otherwise a later value of the same page would be written differently.
-  const opens = !closed && isWorthStoring(slot.path, value, draft.tree.profile) && isPlacedInside(draft, slot, value);
+  const addsParts =
+    !onlyExisting && isWorthStoring(slot.path, value, draft.tree.profile) && goesIntoParts(draft, slot, value);
   if (isObject(value)) {
-    const level = opens ? openLevel(slot) : slot.level;
-    if (level !== null) growLevel(draft, level, value, closed);
+    const level = addsParts ? ensureLevel(slot) : slot.level;
+    if (level !== null) growLevel(draft, level, value, onlyExisting);
   } else if (Array.isArray(value)) {
-    const list = opens ? openTable(draft, slot) : slot.list;
+    const list = addsParts ? ensureChildTable(draft, slot) : slot.list;
     if (list === null) return;
-    for (const element of value) if (element !== null) growSlot(draft, list.element, element, closed);
+    for (const element of value) if (element !== null) growSlot(draft, list.element, element, onlyExisting);
   }
 }
 
 /** Creates the child table for the array in `slot`. */
-function openTable(draft: Draft, slot: Slot): List {
+function ensureChildTable(draft: Draft, slot: Slot): List {
   if (slot.list !== null) return slot.list;
   const { tree, tableNames } = draft;
   const parent = slot.table.shape;
@@ -188,7 +197,7 @@ function openTable(draft: Draft, slot: Slot): List {
   const path = [...slot.path, EACH];
   const table = newTable({ name, path, key: [...above, position], columns: [] }, tree.tables.length);
   tree.tables.push(table);
-  return openList(slot, table, tree);
+  return ensureList(slot, table, tree);
 }
 
 /**
@@ -214,7 +223,7 @@ export function changesStoredRows(before: ResourceShape, change: ShapeChange, pr
   if (table === undefined) return false;
   if (table.columns.some(({ path }) => path.at(-1) === OVERFLOW)) return true;
   if (column.type !== 'json') return false;
-  return !isStoredWhole(column.path, profile) || [...table.columns, ...before.tables].some(isWithin(column.path));
+  return !isStoredAsJson(column.path, profile) || [...table.columns, ...before.tables].some(isWithin(column.path));
 }
 
 function isWithin(path: SourcePath): (other: { path: SourcePath }) => boolean {

@@ -24,7 +24,7 @@ interface Ruled {
 }
 
 /** A type that the profile fixes, so that no value widens it, and the conversion of values to it. */
-export interface Pin {
+export interface FixedType {
   type: ColumnType;
   toCell: ToCell;
   fixedBy?: string | undefined;
@@ -34,7 +34,7 @@ export interface Pin {
 export interface PathRule {
   /** Objects and arrays are stored whole, in one JSON column. */
   json: boolean;
-  pin: Pin | null;
+  fixedType: FixedType | null;
   rename: string | null;
 }
 
@@ -51,8 +51,10 @@ export function findRule(path: SourcePath, { json, times, fields = NO_FIELDS }: 
   const { type, fixedBy, rename = null } = Object.hasOwn(fields, dotted) ? (fields[dotted] ?? {}) : {};
   return {
     json: type === 'json' || json.includes(dotted),
-    pin:
-      type === undefined || type === 'json' ? null : { type, fixedBy, toCell: pinnedCell(type, zoneAt(times, dotted)) },
+    fixedType:
+      type === undefined || type === 'json'
+        ? null
+        : { type, fixedBy, toCell: fixedTypeConverter(type, zoneAt(times, dotted)) },
     rename: path.at(-1) === EACH ? null : rename,
   };
 }
@@ -91,7 +93,7 @@ const AS_TYPE: Partial<Record<ColumnType, (value: JsonValue, zone: TimeZone | nu
  * Returns the conversion to a type that the profile fixes. Besides values of the type it accepts equal ones in another
  * form: a number as a text, true and false as 0, 1 or texts, a time at the first second of a day.
  */
-function pinnedCell(type: ColumnType, zone: TimeZone | null): ToCell {
+function fixedTypeConverter(type: ColumnType, zone: TimeZone | null): ToCell {
   const toCell = cellConverter(type, zone);
   const asType = AS_TYPE[type];
   if (asType === undefined) return toCell;

@@ -20,9 +20,9 @@ const MAX_LEVELS = 110;
 /** Hidden paths as a tree. A list needs no node, because a path applies to each element. */
 interface MaskNode {
   /** How the field itself is hidden; null if only fields in it are. */
-  act: 'exclude' | 'hash' | null;
-  /** The hidden fields in it, by key. */
-  below: Map<string, MaskNode>;
+  mode: 'exclude' | 'hash' | null;
+  /** The fields in it that are hidden, or contain hidden ones, by key. */
+  children: Map<string, MaskNode>;
 }
 
 type Hash = (text: string) => string;
@@ -41,7 +41,7 @@ export function fieldMask(
     const { value, bytes } = record;
     const isReadable = record.rejection === undefined && isObject(value);
     if (isReadable && limitRejection(value, 0) !== null) {
-      // The fields in it cannot be found: it is rejected by what its value shows, without its text.
+      // Its fields cannot be searched, so a hash replaces its text. The loader rejects it by its value.
       return { ...record, bytes: toJsonBytes({ left_out: hash(bytes.toString()) }) };
     }
     const masked = isReadable ? maskValue(value, root, hash) : hashScalars(parseJson(bytes.toString()), hash, 0);
@@ -72,35 +72,35 @@ function toJsonBytes(value: JsonValue): Buffer {
 }
 
 function maskTree(fields: Readonly<Record<string, HiddenField>>): MaskNode {
-  const root: MaskNode = { act: null, below: new Map() };
+  const root: MaskNode = { mode: null, children: new Map() };
   for (const [path, { exclude, hash }] of Object.entries(fields)) {
     if (!exclude && !hash) continue;
     let node = root;
     for (const key of keysOfText(path)) {
-      const next: MaskNode = node.below.get(key) ?? { act: null, below: new Map() };
-      node.below.set(key, next);
+      const next: MaskNode = node.children.get(key) ?? { mode: null, children: new Map() };
+      node.children.set(key, next);
       node = next;
     }
-    node.act = exclude ? 'exclude' : 'hash';
+    node.mode = exclude ? 'exclude' : 'hash';
   }
   return root;
 }
 
-/** Returns the same object if nothing in it is hidden. */
+/** The value without its hidden fields; the same object if it has none. */
 function maskValue(value: JsonValue, node: MaskNode, hash: Hash): JsonValue {
   if (Array.isArray(value)) return value.map((element) => maskValue(element, node, hash));
   return isObject(value) ? maskObject(value, node, hash) : value;
 }
 
-function maskObject(object: JsonObject, { below }: MaskNode, hash: Hash): JsonObject {
+function maskObject(object: JsonObject, { children }: MaskNode, hash: Hash): JsonObject {
   const members = Object.entries(object);
-  if (!members.some(([key]) => below.has(key))) return object;
+  if (!members.some(([key]) => children.has(key))) return object;
   return Object.fromEntries(
     members.flatMap(([key, member]): [string, JsonValue][] => {
-      const node = below.get(key);
-      if (node?.act === 'exclude') return [];
-      if (node?.act === 'hash') {
-        const included = node.below.size === 0 ? member : maskValue(member, withoutHashes(node), hash);
+      const node = children.get(key);
+      if (node?.mode === 'exclude') return [];
+      if (node?.mode === 'hash') {
+        const included = node.children.size === 0 ? member : maskValue(member, withoutHashes(node), hash);
         return [[key, hashScalars(included, hash, 0)]];
       }
       return [[key, node === undefined ? member : maskValue(member, node, hash)]];
@@ -108,9 +108,10 @@ function maskObject(object: JsonObject, { below }: MaskNode, hash: Hash): JsonOb
   );
 }
 
-function withoutHashes({ act, below }: MaskNode): MaskNode {
-  const nodes = Array.from(below, ([key, node]) => [key, withoutHashes(node)] as const);
-  return { act: act === 'hash' ? null : act, below: new Map(nodes) };
+/** The node without its hashes: a field around it is hashed with all that is in it. */
+function withoutHashes({ mode, children }: MaskNode): MaskNode {
+  const nodes = Array.from(children, ([key, node]) => [key, withoutHashes(node)] as const);
+  return { mode: mode === 'hash' ? null : mode, children: new Map(nodes) };
 }
 
 /** Hashes each scalar; a number and a text of the same digits get the same hash, as they are the same key. */

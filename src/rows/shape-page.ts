@@ -18,13 +18,13 @@ import {
   isWorthStoring,
   type Level,
   type List,
-  pinnedSlot,
+  slotOfFixedType,
   type ShapeProfile,
   shapeTree,
   type ShapeTree,
   type Slot,
   type TableNode,
-  takesPinned,
+  acceptsFixedType,
 } from './shape-tree.ts';
 
 export interface ShapeInput {
@@ -201,74 +201,86 @@ function moveToOverflow(writer: PageWriter, buffer: RowBuffer, index: number): v
   cells[base + at] = null;
   if (node.overflowAt < 0) {
     writer.tooWideTables.add(node.shape.name);
-    noteUnplaceable(writer, column.path);
+    noteMissingColumn(writer, column.path);
   } else {
     addToOverflow(writer, buffer, column.path, column.type === 'text' ? JSON.stringify(cell) : String(cell));
   }
 }
 
 /**
- * `closed` is true inside a value that is also stored whole in a JSON column, because its field was an object or array
- * in one record and a scalar in another: existing columns are still filled, but no new ones are made.
+ * `onlyExisting` is true inside a value that a JSON column stores whole, because its field was an object or array in one
+ * record and a scalar in another: existing columns are still filled, but none are added.
  */
-function writeLevel(writer: PageWriter, buffer: RowBuffer, level: Level, object: JsonObject, closed: boolean): void {
+function writeLevel(
+  writer: PageWriter,
+  buffer: RowBuffer,
+  level: Level,
+  object: JsonObject,
+  onlyExisting: boolean,
+): void {
   const { profile } = writer.tree;
   for (const key in object) {
     const value = object[key];
     if (value === null || value === undefined) continue;
-    const known = level.slots.get(key) ?? (closed ? undefined : pinnedSlot(level, key, profile));
-    if (known !== undefined) writeSlot(writer, buffer, known, value, closed);
-    else if (!closed && isWorthStoring([...level.path, pathPart(key)], value, profile))
-      writeUnplaced(writer, buffer, [...level.path, pathPart(key)], value);
+    const existing = level.slots.get(key) ?? (onlyExisting ? undefined : slotOfFixedType(level, key, profile));
+    if (existing !== undefined) writeSlot(writer, buffer, existing, value, onlyExisting);
+    else if (!onlyExisting && isWorthStoring([...level.path, pathPart(key)], value, profile))
+      writeWithoutColumn(writer, buffer, [...level.path, pathPart(key)], value);
   }
 }
 
-function writeSlot(writer: PageWriter, buffer: RowBuffer, slot: Slot, value: JsonValue, closed: boolean): void {
-  if (slot.pin !== null && !slot.skip && !takesPinned(slot, value, writer.tree)) {
-    if (hasContent(value)) refusePinnedValue(writer, slot);
+function writeSlot(writer: PageWriter, buffer: RowBuffer, slot: Slot, value: JsonValue, onlyExisting: boolean): void {
+  if (slot.fixedType !== null && !slot.isId && !acceptsFixedType(slot, value, writer.tree)) {
+    if (hasContent(value)) refuseValueOfOtherType(writer, slot);
     return;
   }
-  const inColumn = slot.at >= 0;
+  const inColumn = slot.cellIndex >= 0;
   if (inColumn) {
     const cell = slot.toCell(value, writer);
     // A value without content is null in every column but one of JSON.
-    if (cell !== undefined) buffer.cells[buffer.base + slot.at] = cell;
-    else if (hasContent(value)) noteUnplaceable(writer, slot.path);
+    if (cell !== undefined) buffer.cells[buffer.base + slot.cellIndex] = cell;
+    else if (hasContent(value)) noteMissingColumn(writer, slot.path);
     if (slot.level === null && slot.list === null) return;
-  } else if (slot.skip) return;
-  const inside = typeof value === 'object' && writeInside(writer, buffer, slot, value, closed || inColumn);
-  if (inColumn || closed || (inside && !slot.json)) return;
-  if (isWorthStoring(slot.path, value, writer.tree.profile)) writeUnplaced(writer, buffer, slot.path, value);
+  } else if (slot.isId) return;
+  const inside = typeof value === 'object' && writeInside(writer, buffer, slot, value, onlyExisting || inColumn);
+  if (inColumn || onlyExisting || (inside && !slot.json)) return;
+  if (isWorthStoring(slot.path, value, writer.tree.profile)) writeWithoutColumn(writer, buffer, slot.path, value);
 }
 
 /** Writes the parts of an object or array that have their own columns or rows; false if it has none. */
-function writeInside(writer: PageWriter, buffer: RowBuffer, slot: Slot, value: JsonValue, closed: boolean): boolean {
+function writeInside(
+  writer: PageWriter,
+  buffer: RowBuffer,
+  slot: Slot,
+  value: JsonValue,
+  onlyExisting: boolean,
+): boolean {
   if (Array.isArray(value)) {
-    if (slot.list !== null) writeList(writer, slot.list, value, closed);
+    if (slot.list !== null) writeList(writer, slot.list, value, onlyExisting);
     return slot.list !== null;
   }
   if (slot.level === null || !isObject(value)) return false;
-  writeLevel(writer, buffer, slot.level, value, closed);
+  writeLevel(writer, buffer, slot.level, value, onlyExisting);
   return true;
 }
 
-function writeList(writer: PageWriter, list: List, elements: readonly JsonValue[], closed: boolean): void {
+function writeList(writer: PageWriter, list: List, elements: readonly JsonValue[], onlyExisting: boolean): void {
   const depth = writer.positions.push(0);
   const buffer = bufferOf(writer, list.table);
   for (let position = 0; position < elements.length; position += 1) {
     const element = elements[position] ?? null;
     writer.positions[depth - 1] = position;
     beginRow(buffer, writer.key, writer.positions);
-    if (element !== null) writeSlot(writer, buffer, list.element, element, closed);
+    if (element !== null) writeSlot(writer, buffer, list.element, element, onlyExisting);
     endRow(writer, buffer);
   }
   writer.positions.pop();
 }
 
 /** A value without a column goes into the overflow of a full table; otherwise the tables must grow. */
-function writeUnplaced(writer: PageWriter, buffer: RowBuffer, path: SourcePath, value: JsonValue): void {
+function writeWithoutColumn(writer: PageWriter, buffer: RowBuffer, path: SourcePath, value: JsonValue): void {
   const { node } = buffer;
-  if (node.overflowAt < 0 || !isFull(node, writer.tree.profile)) noteUnplaceable(writer, path);
+  if (node.overflowAt < 0 || !isFull(node, writer.tree.profile)) noteMissingColumn(writer, path);
   else addToOverflow(writer, buffer, path, repairJson(jsonText(value), writer));
 }
 
@@ -280,22 +292,22 @@ function addToOverflow(writer: PageWriter, { node, overflow }: RowBuffer, path: 
 
 const FROZEN_HINT =
   'The resource is frozen by its contract. Set "contract: evolve" in the profile to let its tables grow.';
-const PIN_HINT = 'Correct the value at the service, or the type of the field in the profile.';
+const FIXED_TYPE_HINT = 'Correct the value at the service, or the type of the field in the profile.';
 
-/** No column of the tables holds the value. */
-function noteUnplaceable(writer: PageWriter, path: SourcePath): void {
+/** No column can hold the value: the tables must grow, or the contract decides about the record. */
+function noteMissingColumn(writer: PageWriter, path: SourcePath): void {
   if (writer.contract === 'evolve') writer.needsGrowth = true;
   else refuse(writer, writer.contract, `${shownPath(path)} does not fit the tables as they are`, FROZEN_HINT);
 }
 
-/** The value is not of the type that the profile gives its field: no table grows for it. */
-function refusePinnedValue(writer: PageWriter, { path, pin }: Slot): void {
+/** The value is not of the type that the profile fixes for its field: no table grows for it. */
+function refuseValueOfOtherType(writer: PageWriter, { path, fixedType }: Slot): void {
   const { contract } = writer.tree.profile;
   const why =
-    contract === 'evolve' && pin?.fixedBy !== undefined
-      ? `does not fit its column, whose type cannot change while ${pin.fixedBy} depends on it; drop that, or make it on the views of the copy, then sync again`
+    contract === 'evolve' && fixedType?.fixedBy !== undefined
+      ? `does not fit its column, whose type cannot change while ${fixedType.fixedBy} depends on it; drop that, or make it on the views of the copy, then sync again`
       : 'is not of the type that the profile gives it';
-  refuse(writer, contract, `${shownPath(path)} ${why}`, PIN_HINT);
+  refuse(writer, contract, `${shownPath(path)} ${why}`, FIXED_TYPE_HINT);
 }
 
 /** Rejects the record, leaves out the value, or fails the resource, as the contract says. */

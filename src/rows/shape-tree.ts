@@ -7,12 +7,12 @@ import { LOCAL, zoneAt, zoneNameAt, type ZonesByPath } from '../model/time-zone.
 import type { Contract } from '../model/vocabulary.ts';
 import { cellConverter, type CellNotes, TO_CELL, type ToCell } from './columns/cells.ts';
 import { columnPathOf, EACH, OVERFLOW, pathPart, pathText, sourceKey } from './columns/column-name.ts';
-import { type FieldRule, findRule, hasFieldRules, type Pin } from './field-rules.ts';
+import { type FieldRule, findRule, hasFieldRules, type FixedType } from './field-rules.ts';
 import { hasContent, isObject } from './records/as-record.ts';
 
 /** Child tables of one resource; arrays beyond them become JSON columns. */
 const MAX_CHILD_TABLES = 64;
-/** Conversions are only tried with it; what it notes is not used. */
+/** For conversions that are only tried: nobody reads these notes. */
 export const IGNORED_NOTES: CellNotes = { repaired: 0 };
 
 /** The part of a resource's profile (`config/profile/profile.ts`) that shaping needs. */
@@ -28,14 +28,15 @@ export interface ShapeProfile {
   /** Columns per table made from source fields. */
   max_columns: number;
   contract: Contract;
-  /** What the profile says of single fields, by dotted path. */
+  /** Rules of the profile for single fields, by dotted path. */
   fields?: Readonly<Record<string, FieldRule>>;
   /** Columns that hold keys of other records, as `table.column`. */
   references?: readonly string[];
 }
 
-/** A table in the tree, by its place in `ResourceShape.tables`. */
+/** A table in the tree. */
 export interface TableNode {
+  /** Its index in `ResourceShape.tables`. */
   index: number;
   shape: TableShape;
   /** Index in the row of the overflow column; -1 without one. */
@@ -56,19 +57,19 @@ export interface Slot {
   table: TableNode;
   path: SourcePath;
   depth: number;
-  /** True for the record's id, which is the key and no column. */
-  skip: boolean;
-  /** True if the profile wants it as one JSON column. */
+  /** True for the record's id, which is the key of the row and needs no column. */
+  isId: boolean;
+  /** True if the profile stores it as one JSON column. */
   json: boolean;
   /** True if its texts are never read as times. */
   isText: boolean;
-  /** The type that the profile gives its column; null if the values decide. */
-  pin: Pin | null;
+  /** The type that the profile fixes for its column; null if the values decide. */
+  fixedType: FixedType | null;
   /** The name that the profile gives its column or table. */
   rename: string | null;
   column: Column | null;
-  /** Place in the row; -1 without a column. */
-  at: number;
+  /** Index of the column's cell in the row; -1 without a column. */
+  cellIndex: number;
   /** Turns a value into the column's cell; valid as long as the column keeps its type. */
   toCell: ToCell;
   /** The fields of the object in it; null if it never was one. */
@@ -96,14 +97,13 @@ export function shapeTree(shape: ResourceShape, profile: ShapeProfile): ShapeTre
   if (main === undefined) throw new Error(`the shape of ${shape.resource} has no table`);
   const tree = { root: newLevel(main, [], 0), tables: [main, ...children], profile };
   // A child's path leads through its parent's, and parents come before their children.
-  for (const child of children) openList(slotAt(tree, child.shape.path.slice(0, -1)), child, tree);
+  for (const child of children) ensureList(ensureSlotAt(tree, child.shape.path.slice(0, -1)), child, tree);
   // The id has its slot even before there are other fields.
-  if (typeof profile.id === 'string') slotAt(tree, columnPathOf(profile.id) ?? []);
+  if (typeof profile.id === 'string') ensureSlotAt(tree, columnPathOf(profile.id) ?? []);
   for (const table of tree.tables) table.shape.columns.forEach((column, at) => placeColumn(tree, table, column, at));
   return tree;
 }
 
-/** A table without any row so far. */
 export function newTable(shape: TableShape, index: number): TableNode {
   return { index, shape, overflowAt: -1 };
 }
@@ -118,13 +118,13 @@ function placeColumn(tree: ShapeTree, table: TableNode, column: Column, index: n
     table.overflowAt = at;
     return;
   }
-  const slot = slotAt(tree, column.path);
+  const slot = ensureSlotAt(tree, column.path);
   const zone = zoneAt(tree.profile.times, pathText(column.path));
-  Object.assign(slot, { column, at, toCell: slot.pin?.toCell ?? cellConverter(column.type, zone) });
+  Object.assign(slot, { column, cellIndex: at, toCell: slot.fixedType?.toCell ?? cellConverter(column.type, zone) });
 }
 
-/** The slot for `key` in `level`, made if it is not there. */
-export function openSlot(level: Level, key: string, profile: ShapeProfile): Slot {
+/** The slot for `key` in `level`, made if it is missing. */
+export function ensureSlot(level: Level, key: string, profile: ShapeProfile): Slot {
   const found = level.slots.get(key);
   if (found !== undefined) return found;
   const slot = newSlot(level.table, [...level.path, pathPart(key)], level.depth, profile);
@@ -132,20 +132,20 @@ export function openSlot(level: Level, key: string, profile: ShapeProfile): Slot
   return slot;
 }
 
-/** The slot of a field whose type the profile gives, made if it is not there; undefined for any other field. */
-export function pinnedSlot(level: Level, key: string, profile: ShapeProfile): Slot | undefined {
-  if (!hasFieldRules(profile) || findRule([...level.path, pathPart(key)], profile).pin === null) return undefined;
-  return openSlot(level, key, profile);
+/** The slot of a field whose type the profile fixes, made if it is missing; undefined for any other field. */
+export function slotOfFixedType(level: Level, key: string, profile: ShapeProfile): Slot | undefined {
+  if (!hasFieldRules(profile) || findRule([...level.path, pathPart(key)], profile).fixedType === null) return undefined;
+  return ensureSlot(level, key, profile);
 }
 
 /**
- * True if a slot with a pinned type takes the value: one that its column holds exactly, or a list of such, if the first
- * values were lists. What comes first decides, because neither may change the other.
+ * True if a slot whose type is fixed can store the value: a scalar that the type holds exactly, or a list. The first value
+ * decides whether the field has a column for scalars or a table for lists, because neither may replace the other.
  */
-export function takesPinned(slot: Slot, value: JsonValue, tree: ShapeTree): boolean {
-  const { pin } = slot;
-  if (isObject(value) || pin === null) return false;
-  if (!Array.isArray(value)) return slot.list === null && pin.toCell(value, IGNORED_NOTES) !== undefined;
+export function acceptsFixedType(slot: Slot, value: JsonValue, tree: ShapeTree): boolean {
+  const { fixedType } = slot;
+  if (isObject(value) || fixedType === null) return false;
+  if (!Array.isArray(value)) return slot.list === null && fixedType.toCell(value, IGNORED_NOTES) !== undefined;
   if (slot.column !== null) return false;
   return slot.list !== null || (slot.depth < tree.profile.depth && !isElement(slot) && hasRoomForTable(tree));
 }
@@ -155,19 +155,19 @@ export function hasRoomForTable({ tables }: ShapeTree): boolean {
   return tables.length <= MAX_CHILD_TABLES;
 }
 
-/** An array within an array is no table of its own. */
+/** True for an element of an array: an array in it becomes no table of its own. */
 export function isElement({ path, table }: Slot): boolean {
   return path.length === table.shape.path.length;
 }
 
-/** The level for the fields of the object in `slot`, made if it is not there. */
-export function openLevel(slot: Slot): Level {
+/** The level for the fields of the object in `slot`, made if it is missing. */
+export function ensureLevel(slot: Slot): Level {
   slot.level ??= newLevel(slot.table, slot.path, slot.depth + 1);
   return slot.level;
 }
 
-/** Makes `table` the table of the array in `slot`. */
-export function openList(slot: Slot, table: TableNode, tree: ShapeTree): List {
+/** The list of the array in `slot`, made with `table` if it is missing. */
+export function ensureList(slot: Slot, table: TableNode, tree: ShapeTree): List {
   slot.list ??= { table, element: newSlot(table, [...slot.path, EACH], slot.depth + 1, tree.profile) };
   return slot.list;
 }
@@ -175,16 +175,16 @@ export function openList(slot: Slot, table: TableNode, tree: ShapeTree): List {
 function newSlot(table: TableNode, path: SourcePath, depth: number, profile: ShapeProfile): Slot {
   const dotted = pathText(path);
   const { id } = profile;
-  const isId = typeof id === 'string' && (dotted === id || dotted === fieldPathText(id));
-  const skip = isId && !path.includes(EACH);
-  const { json, pin, rename } = findRule(path, profile);
+  const isIdPath = typeof id === 'string' && (dotted === id || dotted === fieldPathText(id));
+  const isId = isIdPath && !path.includes(EACH);
+  const { json, fixedType, rename } = findRule(path, profile);
   const isText = zoneNameAt(profile.times, dotted) === LOCAL;
-  const ruled = { table, path, depth, skip, json, isText, pin, rename };
-  return { ...ruled, column: null, at: -1, toCell: TO_CELL.json, level: null, list: null };
+  const ruled = { table, path, depth, isId, json, isText, fixedType, rename };
+  return { ...ruled, column: null, cellIndex: -1, toCell: TO_CELL.json, level: null, list: null };
 }
 
-/** The slot at a path from the record's root. */
-function slotAt(tree: ShapeTree, path: SourcePath): Slot {
+/** The slot at a path from the record's root, made with the levels on the way. */
+function ensureSlotAt(tree: ShapeTree, path: SourcePath): Slot {
   let level = tree.root;
   let slot: Slot | null = null;
   for (const part of path) {
@@ -193,8 +193,8 @@ function slotAt(tree: ShapeTree, path: SourcePath): Slot {
       slot = slot.list.element;
       continue;
     }
-    if (slot !== null) level = openLevel(slot);
-    slot = openSlot(level, sourceKey(part), tree.profile);
+    if (slot !== null) level = ensureLevel(slot);
+    slot = ensureSlot(level, sourceKey(part), tree.profile);
   }
   if (slot === null) throw new Error('a column without a path');
   return slot;
@@ -205,20 +205,20 @@ function slotAt(tree: ShapeTree, path: SourcePath): Slot {
  * JSON column. Such a column holds empty ones too, from the first on, so that the order of records makes no difference.
  */
 export function isWorthStoring(path: SourcePath, value: JsonValue, profile: ShapeProfile): boolean {
-  return hasContent(value) || holdsWhole(path, value, profile);
+  return hasContent(value) || containsJsonValue(path, value, profile);
 }
 
-function holdsWhole(path: SourcePath, value: JsonValue, profile: ShapeProfile): boolean {
+function containsJsonValue(path: SourcePath, value: JsonValue, profile: ShapeProfile): boolean {
   if (typeof value !== 'object' || value === null) return false;
-  if (isStoredWhole(path, profile)) return true;
+  if (isStoredAsJson(path, profile)) return true;
   return (
     isObject(value) &&
-    Object.entries(value).some(([key, field]) => holdsWhole([...path, pathPart(key)], field, profile))
+    Object.entries(value).some(([key, field]) => containsJsonValue([...path, pathPart(key)], field, profile))
   );
 }
 
 /** True if objects and arrays at the path always go into one JSON column. */
-export function isStoredWhole(path: SourcePath, profile: ShapeProfile): boolean {
+export function isStoredAsJson(path: SourcePath, profile: ShapeProfile): boolean {
   return path.length > profile.depth || (hasFieldRules(profile) && findRule(path, profile).json);
 }
 
