@@ -13,7 +13,7 @@ interface IdentityRequest {
 }
 
 /**
- * Requests the identity path; `as` replaces the own credential. Throws `identity_refused` if the service refuses, and
+ * Requests the identity path; `as` replaces the own credential. Throws `auth_failed` if the service refuses, and
  * what the client throws if that is not known.
  */
 export async function requestIdentity(
@@ -38,7 +38,7 @@ export function isRequestRefused(error: unknown): error is SyncError {
 
 function identityRefused(path: string, cause?: SyncError): SyncError {
   const why = cause === undefined ? 'a rule of the profile leaves it out' : cause.message;
-  return new SyncError('identity_refused', `the service does not say who is asking at ${path}: ${why}`, {
+  return new SyncError('auth_failed', `the service does not say who is asking at ${path}: ${why}`, {
     recovery: 'stop',
     hint: 'the credential is wrong, expired or revoked: check auth in the configuration, and identity in the profile',
     cause,
@@ -56,7 +56,7 @@ export async function identityFinding(request: IdentityRequest): Promise<CheckFi
   try {
     await requestIdentity(request, 'stranger');
   } catch (error) {
-    if (!(error instanceof SyncError) || error.code !== 'identity_refused') throw error;
+    if (!(error instanceof SyncError) || error.code !== 'auth_failed') throw error;
     return ok(check, `${request.path} answers this credential only`);
   }
   return fail(

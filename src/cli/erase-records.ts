@@ -88,7 +88,7 @@ async function withInbox<T>(
   try {
     await (await openInboxToRead(warehouse, clock)).close();
   } catch (error) {
-    if (error instanceof ConfigError && error.code === 'inbox_missing') return null;
+    if (error instanceof ConfigError && error.code === 'warehouse_missing') return null;
     throw error;
   }
   return whileOpen(await openInbox(inboxAddress(warehouse), clock), work);

@@ -13,8 +13,8 @@ export const ERROR_EXPLANATIONS: Readonly<Record<string, readonly ErrorExplanati
   'Command line and settings': [
     {
       codes: 'usage',
-      cause: 'An argument or option cannot be used.',
-      fix: 'Run `content-sync <command> --help`.',
+      cause: 'An argument, option or command cannot be used here.',
+      fix: 'Follow the hint, or run `content-sync <command> --help`.',
     },
     {
       codes: 'settings_not_found',
@@ -22,10 +22,10 @@ export const ERROR_EXPLANATIONS: Readonly<Record<string, readonly ErrorExplanati
       fix: 'Run `content-sync init`, or name your file with `--config`.',
     },
     {
-      codes: 'settings_invalid config_invalid',
+      codes: 'settings_invalid',
       cause:
-        'The config file or a profile has errors, which the message lists with file, line and field, or `.env` cannot be read.',
-      fix: 'Correct these lines, or let the user that runs content-sync read `.env`. `warehouse` is `sqlite:<path>` or `postgres://...`.',
+        'The config file, `.env` or a profile has errors, which the message lists, or a key or webhook secret cannot be used.',
+      fix: 'Correct what the message names, or let the user that runs content-sync read `.env`. `warehouse` is `sqlite:<path>` or `postgres://...`.',
     },
     {
       codes: 'profile_changed',
@@ -55,7 +55,7 @@ export const ERROR_EXPLANATIONS: Readonly<Record<string, readonly ErrorExplanati
   ],
   Credentials: [
     {
-      codes: 'auth_failed identity_refused',
+      codes: 'auth_failed',
       cause:
         'The service or its token endpoint refused the credential, or the `identity` request does not confirm the account.',
       fix: 'Check `auth`: the credential is wrong, expired or revoked. A service with its own header needs `headers` in the profile.',
@@ -71,31 +71,21 @@ export const ERROR_EXPLANATIONS: Readonly<Record<string, readonly ErrorExplanati
       fix: 'Get a new one from the service and set `refresh_token` under `auth`.',
     },
     {
-      codes: 'no_token_store',
-      cause: 'The service issues new refresh tokens, and they cannot be stored.',
-      fix: 'Name a `warehouse` that this user may write to.',
-    },
-    {
-      codes: 'bad_auth_key',
-      cause: 'The key that signs a JWT cannot be used.',
-      fix: 'Check `key` in the settings, and `algorithm` and `key_encoding` in the profile.',
-    },
-    {
-      codes: 'bad_token token_unavailable',
-      cause: 'The token endpoint does not respond, or not with a token, or is not `https:` although `base_url` is.',
+      codes: 'bad_token',
+      cause: 'The token endpoint does not respond with a token, or is not `https:` although `base_url` is.',
       fix: 'Check `auth.token_url` in the settings and `auth.token_path` in the profile.',
-    },
-    {
-      codes: 'webhook_secret',
-      cause: 'The signature scheme needs another secret, or the public address.',
-      fix: 'Set `webhook.secrets`, or `webhook.public_url`.',
     },
   ],
   'Connection to the service': [
     {
-      codes: 'unreachable connection_lost network timeout',
-      cause: 'There is no connection, or no complete response in time, or it is not HTTP.',
-      fix: 'Check `base_url`, the network and the service. Raise `http.timeout`, or request smaller pages.',
+      codes: 'unreachable',
+      cause: 'There is no connection to the service or its token endpoint, or no complete HTTP response.',
+      fix: 'Check `base_url`, `auth.token_url`, the network and the service.',
+    },
+    {
+      codes: 'timeout',
+      cause: 'There was no complete response in time.',
+      fix: 'Raise `http.timeout`, or request smaller pages.',
     },
     {
       codes: 'tls',
@@ -128,7 +118,7 @@ export const ERROR_EXPLANATIONS: Readonly<Record<string, readonly ErrorExplanati
       fix: 'Check parameters and headers in the profile. Give a status its meaning with `outcomes`.',
     },
     {
-      codes: 'busy service_error',
+      codes: 'service_error',
       cause: 'The service failed or is not ready.',
       fix: "Try again later. See the service's status page.",
     },
@@ -150,7 +140,7 @@ export const ERROR_EXPLANATIONS: Readonly<Record<string, readonly ErrorExplanati
       fix: 'If every attempt fails alike, report it to the service, or check the proxy in between.',
     },
     {
-      codes: 'unsupported_encoding headers_too_large',
+      codes: 'unsupported_encoding',
       cause: 'The response has a charset or compression that is not supported, or more than 16 KiB of headers.',
       fix: 'Have the service send UTF-8, and gzip, deflate, br or zstd. Look for cookies that a proxy adds.',
     },
@@ -161,30 +151,27 @@ export const ERROR_EXPLANATIONS: Readonly<Record<string, readonly ErrorExplanati
       fix: 'Request smaller pages (`page.size`), raise the limit, or give the process more memory.',
     },
     {
-      codes: 'error_in_body partial_answer',
-      cause: 'The status is a success and the body is an error, also next to records, or says that it is incomplete.',
-      fix: 'If this body means something else, describe it in `outcomes`.',
+      codes: 'error_in_body partial_answer outcome_rule',
+      cause:
+        'The body is an error despite a status of success, or says that it is incomplete, or `outcomes` makes the response an error.',
+      fix: 'If this response means something else, describe it in `outcomes`.',
     },
     {
-      codes: 'bad_page page_too_short guard_loop',
+      codes: 'bad_page guard_loop',
       cause:
         'A page has no list of records, or fewer records than it states, or the listing repeats itself or has no end.',
       fix: 'Check `records` and `page` of the resource. If they are right, report it to the service.',
     },
     {
-      codes: 'pagination_missing pagination_invalid bad_next',
-      cause: 'The next page is missing, unreadable or at another service, or page numbers are not as the profile says.',
-      fix: 'Check `page` of the resource. `content-sync check` shows what the service sends.',
+      codes: 'pagination_invalid',
+      cause:
+        'The next page is missing or unreadable, page numbers are not as the profile says, or the service takes a page or filter parameter for a search by value.',
+      fix: 'Check `page` and `incremental` of the resource. `content-sync check` shows what the service sends.',
     },
     {
       codes: 'guard_unsorted',
       cause: 'Each page begins after a record, and the listing is not sorted by that field.',
       fix: 'Set the sort order in `query`. Check `cursor_field` and `cursor_param`.',
-    },
-    {
-      codes: 'parameters_hide_records',
-      cause: 'The first page is empty only because the service takes a page or filter parameter for a search by value.',
-      fix: 'Set `page` and `incremental` to the parameters that the service documents.',
     },
     {
       codes: 'cursor_expired',
@@ -203,7 +190,7 @@ export const ERROR_EXPLANATIONS: Readonly<Record<string, readonly ErrorExplanati
       fix: 'Compare `incremental` in the profile (`id`, `next`, `last`, `more`, `start`) with a response of the feed.',
     },
     {
-      codes: 'item_missing item_unreadable item_unproved',
+      codes: 'item_missing item_unproved',
       cause: 'A record fetched individually does not exist, or is not the listed one.',
       fix: 'Check `item`, `item_record`, `item_query` and `id`.',
     },
@@ -220,14 +207,14 @@ export const ERROR_EXPLANATIONS: Readonly<Record<string, readonly ErrorExplanati
   ],
   Warehouse: [
     {
-      codes: 'warehouse_missing inbox_missing not_copied',
+      codes: 'warehouse_missing',
       cause: 'There is nothing to read yet, or no record bodies are stored (`history: none`).',
       fix: 'Run `content-sync backfill`, which creates the warehouse; the first `serve` creates the inbox. Else check `warehouse`.',
     },
     {
       codes: 'warehouse_unreachable',
-      cause: 'The file or the server cannot be opened.',
-      fix: "Check path, rights, host and port. See the server's log.",
+      cause: 'The file or the server cannot be opened, or it lost commits (a failover, an older backup).',
+      fix: "Check path, rights, host and port. See the server's log, and run the command again: it resumes.",
     },
     {
       codes: 'warehouse_unusable',
@@ -237,27 +224,32 @@ export const ERROR_EXPLANATIONS: Readonly<Record<string, readonly ErrorExplanati
     {
       codes: 'warehouse_refused',
       cause: 'Rights are missing, or a row is larger than an index permits.',
-      fix: 'Run the `GRANT` of the hint, make file and folder writable, or drop the index.',
+      fix: 'Run the statement of the hint as an administrator, make file and folder writable, or drop the index.',
     },
     {
-      codes: 'warehouse_busy warehouse_slow',
-      cause: 'Other programs hold locks or all connections.',
+      codes: 'warehouse_busy',
+      cause: 'Other programs hold locks or all connections, or wrote to the file while it was read.',
       fix: 'See `pg_stat_activity`, close the program that holds the lock, and run the command again.',
     },
     {
-      codes: 'warehouse_full warehouse_io',
-      cause: 'The disk is full or fails, or the database lost commits (a failover, an older backup).',
+      codes: 'warehouse_full',
+      cause: 'The disk is full or fails.',
       fix: 'Make room or check the volume, and run the command again: it resumes.',
     },
     {
-      codes: 'warehouse_corrupt bad_position state_invalid',
+      codes: 'warehouse_corrupt',
       cause: 'The file or the stored state is damaged, or the file is not a SQLite database.',
       fix: 'Restore a backup, move the file away and run `content-sync backfill`, or run `content-sync backfill <resource> --restart`.',
     },
     {
-      codes: 'warehouse_gone warehouse_opening inbox_closed',
-      cause: 'A file of the warehouse was moved, or is just being opened.',
+      codes: 'warehouse_gone',
+      cause: 'A file of the warehouse was moved.',
       fix: 'Put it back, or restart `serve` to start with a new one.',
+    },
+    {
+      codes: 'warehouse_opening',
+      cause: '`serve` is just opening the warehouse.',
+      fix: 'Run the command again. If it stays, see the page or the log for why.',
     },
     {
       codes: 'warehouse_newer warehouse_older',
@@ -279,28 +271,18 @@ export const ERROR_EXPLANATIONS: Readonly<Record<string, readonly ErrorExplanati
       cause: 'A table or view must be changed, and external views or grants depend on it.',
       fix: 'Drop what the message names, run the command again, and create it again on `<table>_live`.',
     },
-    {
-      codes: 'grants_unsupported',
-      cause: '`grants` cannot do what was requested.',
-      fix: 'Name another role, or have an administrator run the statement of the hint.',
-    },
-    {
-      codes: 'backup_refused',
-      cause: 'A backup cannot be written: the warehouse is damaged, the target is not writable, or it is a server.',
-      fix: 'Follow the hint. On Postgres use `pg_dump`.',
-    },
   ],
   Files: [
     {
-      codes: 'file_too_large file_pixels file_type file_differs',
+      codes: 'file_too_large file_type file_differs',
       cause: 'A file is larger than allowed, of another type, or not what its record says in `bytes` or `sha256`.',
       fix: 'Raise `max_bytes` or `max_pixels`, add its type to `types` under `files` of the resource, or correct it at the service.',
     },
     {
-      codes: 'file_expired file_gone',
+      codes: 'file_gone',
       cause:
         'A signed URL expired, the service has no such file, or it responds "not modified" to a request that did not ask for it.',
-      fix: 'Nothing to do: the file is requested again. Set `item` of the resource, so that an expired URL is renewed at once.',
+      fix: 'Nothing to do: it is requested again, a missing file when its record changes. Set `item` of the resource, so that an expired URL is renewed at once.',
     },
     {
       codes: 'file_address',
@@ -318,20 +300,20 @@ export const ERROR_EXPLANATIONS: Readonly<Record<string, readonly ErrorExplanati
       fix: 'Give each copy its own `files.store`. If the other copy no longer exists, remove `.owner` from the store.',
     },
     {
-      codes: 'file_store_full file_store_refused file_store_failed',
+      codes: 'file_store_full file_store_failed',
       cause:
         'The store does not exist, has no room, or cannot be used: rights, credentials, bucket, volume or network.',
       fix: 'Follow the hint: check `files.store` and its volume. Files are tried again; `content-sync files prune` removes unused ones.',
     },
   ],
-  Export: [
+  'Export and backup': [
     {
       codes: 'export_unwritable',
       cause: 'The target contains something else, or rights, credentials or the bucket are missing.',
       fix: 'Name an empty or new target, or follow the hint.',
     },
     {
-      codes: 'export_failed snapshot_lost',
+      codes: 'export_failed',
       cause: 'An export was interrupted, or another one writes to the same target.',
       fix: 'Run it again. What the manifest lists is complete.',
     },
@@ -343,8 +325,8 @@ export const ERROR_EXPLANATIONS: Readonly<Record<string, readonly ErrorExplanati
       fix: 'Run `content-sync control resume`.',
     },
     {
-      codes: 'serve_missing serve_version control_denied',
-      cause: 'No `serve` is running, it did not respond, is of another version, or belongs to another user.',
+      codes: 'serve_missing',
+      cause: 'No `serve` or worker responds: it ended, is of another version, or belongs to another user.',
       fix: 'Start or restart `serve` with the same version, user and `control` setting, and run the command again.',
     },
     {
@@ -353,22 +335,17 @@ export const ERROR_EXPLANATIONS: Readonly<Record<string, readonly ErrorExplanati
       fix: 'Wait until it is done, or stop it. After a kill this takes up to 40 seconds.',
     },
     {
-      codes: 'inbox_full inbox_overloaded',
-      cause: 'Webhooks cannot be stored. The sender repeats them.',
-      fix: 'See why deliveries wait (`content-sync deliveries list`). Check the disk or the server.',
-    },
-    {
       codes: 'address_in_use',
       cause: '`serve` cannot listen on that address.',
       fix: 'Choose another `serve.host` or `serve.port`.',
     },
     {
-      codes: 'unknown_resource unknown_source work_lost',
-      cause: 'A webhook or work item names a source or resource that this process does not sync.',
-      fix: 'Check `resource_names`, `kinds` and `resources`. Give all processes the same config.',
+      codes: 'unknown_source',
+      cause: 'A command or work item names a source that this process does not sync.',
+      fix: 'Give all processes the same config, and restart them after a change.',
     },
     {
-      codes: 'interrupted closed',
+      codes: 'interrupted',
       cause: 'The process was stopped.',
       fix: 'Run the same command again: it resumes.',
     },

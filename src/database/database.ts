@@ -23,7 +23,7 @@ export interface Database {
   openWarehouse(clock: Clock): Promise<Warehouse>;
   /** Opens the warehouse for reading, and changes nothing. Null if it has no internal tables. */
   openExistingWarehouse(clock: Clock): Promise<WarehouseReader | null>;
-  /** Opens a snapshot of the warehouse; `isShared` after `snapshot_lost`. Null if it has no internal tables. */
+  /** Opens a snapshot of the warehouse; `isShared` after `SnapshotLost`. Null if it has no internal tables. */
   openSnapshot(clock: Clock, isShared: boolean): Promise<SnapshotReader | null>;
   /** Returns names of external tables and views. Throws `ConfigError` if the warehouse could not be created. */
   assertWritable(clock: Clock): Promise<ReadonlySet<string>>;
@@ -35,7 +35,7 @@ export interface Database {
   openExistingInbox(clock: Clock): Promise<InboxViewer | null>;
   /** Grants a role the right to read the copied tables and views, or revokes it. */
   changeReaders(clock: Clock, request: ReadersRequest): Promise<Readers>;
-  /** Writes the warehouse as of now into a file; returns its bytes. Throws `backup_refused` with another way on a server. */
+  /** Writes the warehouse as of now into a file; returns its bytes. Throws `ConfigError` with another way on a server. */
   backUp(to: string, signal: AbortSignal): Promise<number>;
   /** Throws if the warehouse is gone. `own` is called if the database itself has to be queried. */
   storedSizes(own: () => Kysely<OwnTables>): Promise<StoredSizes>;

@@ -21,12 +21,12 @@ function findDatabase(address: string): Database | null {
 
 /**
  * Returns the database at an address such as `sqlite:/var/lib/content-sync/blog.db` or
- * `postgres://host/database?schema=blog`. Throws `ConfigError('config_invalid')`.
+ * `postgres://host/database?schema=blog`. Throws `ConfigError('settings_invalid')`.
  */
 export function databaseAt(address: string, what: 'database' | 'inbox' = 'database'): Database {
   const database = findDatabase(address);
   if (database !== null) return database;
-  throw new ConfigError('config_invalid', `warehouse: no ${what} is known by "${address.replace(/:.*$/s, '')}:"`, {
+  throw new ConfigError('settings_invalid', `warehouse: no ${what} is known by "${address.replace(/:.*$/s, '')}:"`, {
     hint: `use one of ${Object.keys(SCHEMES).join(', ')}, such as sqlite:data/{source}.db`,
   });
 }
@@ -71,12 +71,12 @@ function refuseMissing({ shown }: Database): never {
   throw missingWarehouse(shown);
 }
 
-/** Opens the inbox of a warehouse for reading. Throws `ConfigError('inbox_missing')` if there is none yet. */
+/** Opens the inbox of a warehouse for reading. Throws `ConfigError('warehouse_missing')` if there is none yet. */
 export async function openInboxToRead(warehouse: string, clock: Clock): Promise<InboxViewer> {
   const inbox = databaseAt(inboxAddress(warehouse));
   const viewer = await inbox.openExistingInbox(clock);
   if (viewer !== null) return viewer;
-  throw new ConfigError('inbox_missing', `${inbox.shown}: there is no inbox yet`, {
+  throw new ConfigError('warehouse_missing', `${inbox.shown}: there is no inbox yet`, {
     hint: 'the first content-sync serve that receives webhooks makes it; where there should be one, check `warehouse` in the config, and the folder that content-sync is started in',
   });
 }

@@ -37,7 +37,7 @@ export interface DecimalSpan {
   scale: number;
 }
 
-/** Reads one snapshot of a warehouse. All methods throw `SyncError`; after `snapshot_lost` the caller begins again. */
+/** Reads one snapshot of a warehouse. All methods throw `SyncError`; after `SnapshotLost` the caller begins again. */
 export interface SnapshotReader {
   /** Queries on internal tables in the same snapshot, one after the other. */
   readonly own: Kysely<OwnTables>;
@@ -47,6 +47,9 @@ export interface SnapshotReader {
   decimalSpan(view: string, column: ReadColumn): Promise<DecimalSpan | null>;
   close(): Promise<void>;
 }
+
+/** Another process has written to the file, so that what was read may be of two states. */
+export class SnapshotLost extends SyncError {}
 
 const SHOWN_CHARACTERS = 40;
 

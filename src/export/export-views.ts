@@ -3,9 +3,9 @@
 import { randomBytes } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { openSnapshot } from '../database/databases.ts';
-import type { SnapshotReader } from '../database/snapshot-reader.ts';
+import { SnapshotLost, type SnapshotReader } from '../database/snapshot-reader.ts';
 import type { Clock } from '../model/clock.ts';
-import { ConfigError, SyncError } from '../model/errors.ts';
+import { ConfigError } from '../model/errors.ts';
 import { chooseTables, type ChosenTable } from './choose-tables.ts';
 import { EXPORT_FORMATS } from './formats/all-formats.ts';
 import type { ExportColumn, ExportFormat, FileOptions } from './formats/export-format.ts';
@@ -69,7 +69,7 @@ export async function exportViews(request: ExportRequest): Promise<ExportReport>
     return await writeExport(request, false);
   } catch (error) {
     // Another process began to write to the file, so the second snapshot has to coordinate with it.
-    if (error instanceof SyncError && error.code === 'snapshot_lost') return await writeExport(request, true);
+    if (error instanceof SnapshotLost) return await writeExport(request, true);
     throw error;
   } finally {
     await request.target.close();

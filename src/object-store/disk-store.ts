@@ -34,7 +34,7 @@ export interface DiskStoreOptions {
 }
 
 /**
- * Opens the store in a local folder. Throws `ConfigError`: `file_store_refused` if the folder cannot be used, or is
+ * Opens the store in a local folder. Throws `ConfigError`: `file_store_failed` if the folder cannot be used, or is
  * missing and must not be created.
  */
 export async function openDiskStore({
@@ -80,7 +80,7 @@ export async function openDiskStore({
 async function openRoot(folder: string, mayCreate: boolean): Promise<string> {
   if (mayCreate) await makeFolder(path.join(folder, SPOOL));
   else if ((await lstatOrNull(folder)) === null) {
-    throw new ConfigError('file_store_refused', `${folder}: there is no such folder`, {
+    throw new ConfigError('file_store_failed', `${folder}: there is no such folder`, {
       hint: 'check files.store of the settings, and that its volume is mounted; it is made when the first file is fetched',
     });
   }
@@ -131,7 +131,7 @@ async function readOwner(file: string): Promise<string | null> {
 async function isFolder(folder: string): Promise<boolean> {
   const stat = await lstatOrNull(folder);
   if (stat === null || stat.isDirectory()) return stat !== null;
-  throw new ConfigError('file_store_refused', `${folder} is no folder, or a link that is not followed`, {
+  throw new ConfigError('file_store_failed', `${folder} is no folder, or a link that is not followed`, {
     hint: 'remove it, or put back the folder that was there',
   });
 }

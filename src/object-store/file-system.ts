@@ -33,7 +33,7 @@ export function storeError(shown: string, error: unknown): unknown {
     });
   }
   if (UNUSABLE_CODES.has(code)) {
-    return new ConfigError('file_store_refused', message, {
+    return new ConfigError('file_store_failed', message, {
       hint: 'give this user the right to make files there, and check that its volume is mounted and may be written to',
       cause: error,
     });

@@ -22,14 +22,14 @@ const MAX_LARGE_UPLOADS = 4;
 const MAX_PARTS = 10_000;
 
 const ERRORS: BucketErrors = {
-  refused: 'file_store_refused',
+  refused: 'file_store_failed',
   failed: 'file_store_failed',
   again: 'fetching resumes by itself: what was stored before is whole',
   recovery: 'retry',
 };
 
 /**
- * Opens the store below a prefix of a bucket. Throws `ConfigError` (`file_store_refused`) if the environment has no
+ * Opens the store below a prefix of a bucket. Throws `ConfigError` (`file_store_failed`) if the environment has no
  * key. The first request shows whether the bucket exists.
  */
 export async function openS3Store(
@@ -37,7 +37,7 @@ export async function openS3Store(
   { clock, signal, env }: { clock: Clock; signal: AbortSignal; env: NodeJS.ProcessEnv },
 ): Promise<ObjectStore> {
   const shown = `s3://${bucket}/${prefix}`;
-  const access = bucketAccess(bucket, env, { shown, credentials: 'file_store_refused' });
+  const access = bucketAccess(bucket, env, { shown, credentials: 'file_store_failed' });
   const client = new BucketClient(access, ERRORS, signal);
   const below = prefix === '' ? '' : `${prefix}/`;
   const largeUploads = new PQueue({ concurrency: MAX_LARGE_UPLOADS });
@@ -127,7 +127,7 @@ async function createSpool(env: NodeJS.ProcessEnv, bucket: string): Promise<stri
       if (!(await lstat(folder).catch(() => null))?.isDirectory()) throw error;
     });
     if ((await stat(folder)).uid === user || process.getuid === undefined) return folder;
-    throw new ConfigError('file_store_refused', `${folder} belongs to another user`, {
+    throw new ConfigError('file_store_failed', `${folder} belongs to another user`, {
       hint: 'set TMPDIR to a folder of your own',
     });
   });

@@ -211,7 +211,7 @@ export class PageReader {
     const { resource, requestPage } = this.#parts;
     let read = readPage(answer, position, resource);
     for (let attempt = 1; 'code' in read; attempt++) {
-      if (read.code !== 'page_too_short' || attempt >= MAX_SHORT_PAGE_ATTEMPTS) throw pageError(read, position);
+      if (read.mayBeCutOff !== true || attempt >= MAX_SHORT_PAGE_ATTEMPTS) throw pageError(read, position);
       read = readPage(await requestPage(position), position, resource);
     }
     return read;

@@ -96,11 +96,13 @@ export interface PageFault {
   message: string;
   /** The operator's next step. */
   hint: string;
+  /** True if the page may be whole when it is requested again. */
+  mayBeCutOff?: true;
 }
 
 /** The response lacks the next page and the end of the listing. */
 export function missingFault(message: string, hint: string): PageFault {
-  return { code: 'pagination_missing', message, hint };
+  return { code: 'pagination_invalid', message, hint };
 }
 
 /** The error that ends a scan. It names the page. */

@@ -78,8 +78,8 @@ const OTHER_ANSWERS: ReadonlySet<string> = new Set([
 ]);
 
 /** True if the service returned something else in place of a record; alone it does not show that the record is gone. */
-export function isOtherAnswer({ code }: SyncError): boolean {
-  return OTHER_ANSWERS.has(code);
+export function isOtherAnswer({ code, recovery }: SyncError): boolean {
+  return recovery !== 'skip' && OTHER_ANSWERS.has(code);
 }
 
 /** In a listing that is a map, the id is the key; a record that is fetched individually lacks it. */
@@ -126,7 +126,7 @@ function itemTemplates({ item, item_query, query, headers, partitions }: Resourc
 }
 
 function unreadable(message: string, cause?: unknown): SyncError {
-  return new SyncError('item_unreadable', message, { recovery: 'skip', cause });
+  return new SyncError('item_missing', message, { recovery: 'skip', cause });
 }
 
 function missingRecord(path: string): SyncError {

@@ -62,9 +62,8 @@ export interface ScanOptions extends RequestOptions {
  * what speaks against it (`end`); a scan that ends without one threw. Pages are prefetched while the consumer works, see
  * `PagePrefetch`. If a numbered listing moved meanwhile, a page may be returned a second time, with what had slipped.
  *
- * Throws `SyncError` (recovery `stop`) if the service's pages cannot be accepted: `bad_page`, `page_too_short`,
- * `pagination_missing`, `pagination_invalid`, `bad_next`, `guard_*`;
- * `cursor_expired` if the scan has to start again; and what the client throws.
+ * Throws `SyncError` (recovery `stop`) if the service's pages cannot be accepted: `bad_page`, `pagination_invalid`,
+ * `guard_*`; `cursor_expired` if the scan has to start again; and what the client throws.
  */
 export async function* scanPages(options: ScanOptions): AsyncGenerator<Page, void, undefined> {
   const { start, isResumed, listing, loops, prefetch, reader } = openScan(options);

@@ -44,11 +44,11 @@ async function rebuild(context: ResourceContext): Promise<ResourceRebuilt> {
   if (profile.history === 'none') {
     const message = `${resource}: with history: none no bodies are stored from which its tables could be made`;
     const hint = `copy it again: content-sync backfill ${resource} --restart; with history: latest it can be rebuilt from then on`;
-    throw new ConfigError('not_copied', message, { hint });
+    throw new ConfigError('warehouse_missing', message, { hint });
   }
   if (owned.shape === null) {
     const hint = `content-sync backfill ${resource} makes its tables`;
-    throw new ConfigError('not_copied', `${resource} was not copied yet`, { hint });
+    throw new ConfigError('warehouse_missing', `${resource} was not copied yet`, { hint });
   }
   const checkpoint = await readCheckpoint(warehouse.own, resource);
   const fingerprint = fingerprintOf(profile);

@@ -93,7 +93,7 @@ async function fetchAlone(context: ResourceContext, key: string): Promise<ItemRe
   try {
     return await readItem(context, key, 'refetch');
   } catch (error) {
-    if (error instanceof SyncError && error.code === 'item_unreadable') return null;
+    if (error instanceof SyncError && error.code === 'item_missing' && error.recovery === 'skip') return null;
     throw error;
   }
 }

@@ -160,7 +160,7 @@ async function syncAndStore(context: RunContext, part: PreparedResource, options
 
 /** The database has lost what it had confirmed to this run, as after the failover to a replica that lagged behind. */
 function setBackError(cause: unknown): SyncError {
-  return new SyncError('warehouse_io', 'the database forgot what it had confirmed to this run', {
+  return new SyncError('warehouse_unreachable', 'the database forgot what it had confirmed to this run', {
     recovery: 'retry',
     hint: 'run the same command again: it resumes from what the database has; let the primary wait for a replica (synchronous_standby_names), or see who restores backups',
     cause,

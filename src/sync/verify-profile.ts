@@ -15,7 +15,7 @@ import type { FinishedScan } from './scan/scan-until-complete.ts';
 
 /**
  * After a full scan that found nothing for an empty copy: requests the listing once more without parameters. Throws
- * `parameters_hide_records` if that shows records; the next run scans everything again then. Warns if it is empty too.
+ * `pagination_invalid` if that shows records; the next run scans everything again then. Warns if it is empty too.
  * `before` is the checkpoint from before the scan.
  */
 export async function verifyEmptyListing(context: RunContext, before: CheckpointRow): Promise<void> {
@@ -30,7 +30,7 @@ export async function verifyEmptyListing(context: RunContext, before: Checkpoint
     const stored = (await readCheckpoint(warehouse.own, owned.resource)) ?? before;
     const reset = { ...stored, cursor: null, cursor_key: null, cursor_seen_at: null, last_full_at, last_success_at };
     await owned.commit([saveCheckpoint(warehouse.own, reset)]);
-    throw new SyncError('parameters_hide_records', bare.message, { recovery: 'stop', hint: bare.hint });
+    throw new SyncError('pagination_invalid', bare.message, { recovery: 'stop', hint: bare.hint });
   }
   if (bare.is === 'filtered') {
     progress.warnings.push({ code: 'listing_filtered', message: bare.message, hint: bare.hint });

@@ -87,7 +87,7 @@ describe.for(eitherDatabase(import.meta.filename))('a profile that names an iden
     for (const status of [401, 403, 404]) {
       stage.service.behaviour = { ...LENIENT, sees: (_, { id }) => id === 'a', identity: () => status };
       const report = await stage.walk('backfill');
-      expect(report).toMatchObject({ status: 'failed', error: { code: 'identity_refused' } });
+      expect(report).toMatchObject({ status: 'failed', error: { code: 'auth_failed' } });
       expect(report.error?.message).toContain(String(status));
       expect(report.asked).toEqual(['/v1/me']);
     }

@@ -172,7 +172,7 @@ describe('content-sync files', () => {
     for (const command of ['verify', 'prune']) {
       expect(await blog.command('files', command)).toMatchObject({
         code: 2,
-        stderr: expect.stringContaining('[file_store_refused]'),
+        stderr: expect.stringContaining('[file_store_failed]'),
       });
     }
     expect(existsSync(path.join(blog.folder, 'not'))).toBe(false);

@@ -211,12 +211,12 @@ describe.runIf(POSTGRES.missing === null)('F146 a role that reads', () => {
   it('is made by an administrator where content-sync may not: it says with which statement', async () => {
     const { theirs, writer, bi } = await writtenByMereRole();
     await expect(grants(theirs, '--role', bi)).rejects.toMatchObject({
-      code: 'grants_unsupported',
+      code: 'warehouse_refused',
       hint: expect.stringContaining(`CREATE ROLE "${bi}" NOLOGIN`),
     });
     await asAdmin(theirs, `CREATE ROLE ${bi} NOLOGIN`);
     expect(await grants(theirs, '--role', bi)).toMatchObject({ code: 0 });
-    await expect(grants(theirs, '--role', writer)).rejects.toMatchObject({ code: 'grants_unsupported' });
+    await expect(grants(theirs, '--role', writer)).rejects.toMatchObject({ code: 'usage' });
   });
 });
 
@@ -225,7 +225,7 @@ describe('content-sync grants', () => {
     const blog = await journey();
     const ended = await blog.command('grants', '--role', 'bi');
     expect(ended).toMatchObject({ code: 2, stdout: '' });
-    expect(ended.stderr).toMatch(/SQLite knows no roles \[grants_unsupported\]\n.*rights of files/);
+    expect(ended.stderr).toMatch(/SQLite knows no roles \[usage\]\n.*rights of files/);
   });
 
   it.each(['public', 'pg_read_all_data', 'x'.repeat(64), ''])('refuses %j as the name of a role', async (role) => {

@@ -26,9 +26,9 @@ const READING = [
   { name: 'deletes list', make: deletesCommand, args: ['list'], missing: 'warehouse_missing' },
   { name: 'deletes confirm', make: deletesCommand, args: ['confirm'], missing: 'warehouse_missing' },
   { name: 'deletes discard', make: deletesCommand, args: ['discard'], missing: 'warehouse_missing' },
-  { name: 'deliveries list', make: deliveriesCommand, args: ['list'], missing: 'inbox_missing' },
-  { name: 'deliveries show', make: deliveriesCommand, args: ['show', '1'], missing: 'inbox_missing' },
-  { name: 'deliveries replay', make: deliveriesCommand, args: ['replay', '--dead'], missing: 'inbox_missing' },
+  { name: 'deliveries list', make: deliveriesCommand, args: ['list'], missing: 'warehouse_missing' },
+  { name: 'deliveries show', make: deliveriesCommand, args: ['show', '1'], missing: 'warehouse_missing' },
+  { name: 'deliveries replay', make: deliveriesCommand, args: ['replay', '--dead'], missing: 'warehouse_missing' },
 ] as const;
 
 function stageOn(database: TestDatabase): Promise<Journey> {

@@ -136,7 +136,7 @@ describe.for(DATABASES)('the catalogue on $name', (database) => {
     await load(['{"id":"1","tags":["a"]}']);
     await write(`DROP TABLE content_tags${database.name === 'postgres' ? ' CASCADE' : ''}`);
     await expect(loading(warehouse)).rejects.toMatchObject({
-      code: 'state_invalid',
+      code: 'warehouse_corrupt',
       message: 'the table content_tags is no longer in the warehouse',
       hint: expect.stringContaining('backfill content --restart'),
     });
@@ -153,7 +153,7 @@ describe.for(DATABASES)('the catalogue on $name', (database) => {
     await load(['{"id":"1","title":"x"}']);
     await write(`UPDATE _sync_columns SET ${column} = ? WHERE column_name = 'title'`, text);
     if (column === 'table_path') await write("UPDATE _sync_columns SET table_path = '{'");
-    await expect(loading(warehouse)).rejects.toMatchObject({ name: 'ConfigError', code: 'state_invalid' });
+    await expect(loading(warehouse)).rejects.toMatchObject({ name: 'ConfigError', code: 'warehouse_corrupt' });
   });
 });
 

@@ -29,12 +29,12 @@ const HAS_MORE: readonly [value: string, ends: string, rows: number][] = [
   ['[]', 'failed pagination_invalid', 4],
 ];
 const CURSORS: readonly [what: string, value: string, code: string][] = [
-  ['that is missing on a full page', 'absent', 'pagination_missing'],
+  ['that is missing on a full page', 'absent', 'pagination_invalid'],
   ['that is an object', '{"after":4}', 'pagination_invalid'],
   ['that is true', 'true', 'pagination_invalid'],
-  ['with a line feed (F210)', '"a\\nb"', 'bad_next'],
-  ['with a NUL (F210)', '"a\\u0000b"', 'bad_next'],
-  ['that is half a character', '"\\ud800"', 'bad_next'],
+  ['with a line feed (F210)', '"a\\nb"', 'pagination_invalid'],
+  ['with a NUL (F210)', '"a\\u0000b"', 'pagination_invalid'],
+  ['that is half a character', '"\\ud800"', 'pagination_invalid'],
 ];
 const TOTALS = ['0', '3', '"16"', '"many"', '1e9', '-1', 'null', '{}', 'absent'];
 
@@ -107,7 +107,7 @@ describe('a page says something odd about the pages after it', () => {
         { fault: 'field', name: 'next_cursor', value: '""', page: 2 },
       ],
       stage: withHasMore,
-      ends: 'failed pagination_missing',
+      ends: 'failed pagination_invalid',
       rows: 4,
     },
     ...CURSORS.map(([what, value, code]): FaultRow => ({
@@ -140,7 +140,7 @@ describe('a page says something odd about the pages after it', () => {
       title: 'F058 a page that carries less than its own count',
       faults: [{ fault: 'wrong-count', page: 2 }],
       stage: withCount,
-      ends: 'failed page_too_short',
+      ends: 'failed bad_page',
       rows: 4,
     },
     {
@@ -157,9 +157,9 @@ const LINKS: readonly [what: string, value: string, ends: string, rows: number][
   ['a relation in upper case, no quotes', '<{url}>; REL=NEXT', 'ok', 16],
   ['commas and semicolons in quotes', '<{url}>; title="a, b; rel=\\"prev\\""; rel="next"', 'ok', 16],
   ['two headers', '<http://other.invalid/>; rel="prev"\n<{url}>; rel="next"', 'ok', 16],
-  ['the quotes not closed', '<{url}>; rel="next', 'failed bad_next', 4],
-  ['no angle brackets', '{url}; rel="next"', 'failed bad_next', 4],
-  ['two next pages', '<{url}>; rel="next", </v1/content?cursor=x>; rel="next"', 'failed bad_next', 4],
+  ['the quotes not closed', '<{url}>; rel="next', 'failed pagination_invalid', 4],
+  ['no angle brackets', '{url}; rel="next"', 'failed pagination_invalid', 4],
+  ['two next pages', '<{url}>; rel="next", </v1/content?cursor=x>; rel="next"', 'failed pagination_invalid', 4],
 ];
 
 describe('links to the next page', () => {
@@ -180,7 +180,7 @@ describe('links to the next page', () => {
     ['a name that begins like home', 'http://{home}@{canary}{path}', 'origin_refused'],
     ['https at home', 'https://{home}{path}', 'origin_refused'],
     ['a file', 'file:///etc/passwd', 'origin_refused'],
-    ['no URL', 'http://[::1', 'bad_next'],
+    ['no URL', 'http://[::1', 'pagination_invalid'],
     ['a script', 'javascript:alert(1)', 'origin_refused'],
     ['backslashes', '\\\\\\\\{canary}{path}', 'origin_refused'],
     ['a relative path at home', '{path}', 'ok'],

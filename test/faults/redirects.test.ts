@@ -100,12 +100,12 @@ describe('the service redirects', () => {
   );
 
   const BREAKS: readonly [what: string, options: StageOptions, fault: FaultScript, code: string][] = [
-    ['a cursor', {}, { fault: 'field', name: 'next_cursor', value: '"a\\r\\nX-Evil: 1"' }, 'bad_next'],
+    ['a cursor', {}, { fault: 'field', name: 'next_cursor', value: '"a\\r\\nX-Evil: 1"' }, 'pagination_invalid'],
     [
       'a next URL',
       { sandbox: { pagination: 'next-url' }, resource: { page: { style: 'next-url', size: 4 } } },
       { fault: 'field', name: 'next', value: '"/v1/content?cursor=a\\r\\nX-Evil: 1"' },
-      'bad_next',
+      'pagination_invalid',
     ],
     [
       'a next URL, escaped',

@@ -68,7 +68,7 @@ function nothingSaid() {
   return { after: null, isDelete: false };
 }
 
-const FAILED = { status: 'failed', error: { code: 'warehouse_io' } };
+const FAILED = { status: 'failed', error: { code: 'warehouse_unreachable' } };
 
 describe.for(DATABASES)('a warehouse on $name that is set back while it is written', (database) => {
   const moments: [number, number][] = [

@@ -13,7 +13,7 @@ const patient = { profile: { http: { headers_timeout: '30s', timeout: '30s', att
 
 const RAW: readonly [what: string, text: string, code?: string][] = [
   ['a status that is no number', 'HTTP/1.1 ABC Maybe\r\n\r\n'],
-  ['two lengths', 'HTTP/1.1 200 OK\r\ncontent-length: 2\r\ncontent-length: 3\r\n\r\n{}', 'connection_lost'],
+  ['two lengths', 'HTTP/1.1 200 OK\r\ncontent-length: 2\r\ncontent-length: 3\r\n\r\n{}', 'unreachable'],
   ['a chunk size that is no number', 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n{}\r\n0\r\n\r\n'],
   ['no HTTP at all', '{"data":[],"next_cursor":null}'],
   ['a header with a NUL', 'HTTP/1.1 200 OK\r\nx-a: \0b\r\ncontent-length: 2\r\n\r\n{}'],
@@ -29,7 +29,7 @@ describe('the connection to the service fails', () => {
     {
       title: 'F002 a reset in the body of page 3, always',
       faults: [{ fault: 'reset', page: 3 }],
-      ends: 'failed connection_lost',
+      ends: 'failed unreachable',
       rows: 8,
     },
     {
@@ -41,7 +41,7 @@ describe('the connection to the service fails', () => {
     {
       title: 'F003 the last page ends before its content-length',
       faults: [{ fault: 'fin', page: 4, after: -2 }],
-      ends: 'failed connection_lost',
+      ends: 'failed unreachable',
       rows: 12,
     },
     {
@@ -80,10 +80,10 @@ describe('the connection to the service fails', () => {
     {
       title: 'F010 a header of 32 KiB',
       faults: [{ fault: 'huge-headers', page: 2 }],
-      ends: 'failed headers_too_large',
+      ends: 'failed unsupported_encoding',
       rows: 4,
     },
-    ...RAW.map(([what, text, code = 'connection_lost']): FaultRow => ({
+    ...RAW.map(([what, text, code = 'unreachable']): FaultRow => ({
       title: `F011 ${what}`,
       faults: [{ fault: 'raw', page: 2, text }],
       ends: `failed ${code}`,

@@ -115,7 +115,7 @@ describe('a backup on SQLite', { timeout: longOrShort(3_600_000, 120_000) }, () 
     for (const place of [stage.file(), 'profile.yaml', path.join('no', 'folder')]) {
       expect(await stage.run('backup', place)).toMatchObject({
         code: 2,
-        stderr: expect.stringContaining('backup_refused'),
+        stderr: expect.stringContaining('export_unwritable'),
       });
     }
     expect(readFileSync(stage.file()).toString('base64')).toBe(whole);

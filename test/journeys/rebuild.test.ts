@@ -151,7 +151,7 @@ describe.for(DATABASES)('a rebuild on $name', { timeout: 120_000 }, (database) =
   it('is refused where bodies do not tell, with what to do', async () => {
     const stage = await ownStage(database, [record(1)], { content: { history: 'none' } });
     const none = await stage.command('rebuild', 'content');
-    expect([none.code, none.stderr]).toEqual([2, expect.stringContaining('[not_copied]')]);
+    expect([none.code, none.stderr]).toEqual([2, expect.stringContaining('[warehouse_missing]')]);
     stage.setProfile({ resources: { content: { history: 'latest', filter: [{ field: 'code', in: ['1'] }] } } });
     const other = await stage.command('rebuild', 'content');
     expect([other.code, other.stderr]).toEqual([2, expect.stringContaining('--restart')]);

@@ -99,7 +99,7 @@ describe('a listing whose end nothing shows', () => {
         sandbox: { pagination: style, maxLimit: 50, generate: { content: 250, images: 0, analytics: 0 } },
       });
       const { status, resources } = await stage.run('backfill', { resources: ['content'] });
-      expect([status, resources[0]?.error?.code]).toEqual(['failed', 'pagination_missing']);
+      expect([status, resources[0]?.error?.code]).toEqual(['failed', 'pagination_invalid']);
     },
   );
 

@@ -62,11 +62,11 @@ const large = Buffer.alloc(9_000_000, 7);
 describe('a bucket that does not do as it should', () => {
   it('is told of by what is wrong with it, and never by a secret', async () => {
     const { env } = await startBucketServer();
-    await expect(storeWith({})).rejects.toMatchObject({ code: 'file_store_refused' });
+    await expect(storeWith({})).rejects.toMatchObject({ code: 'file_store_failed' });
     const cases: readonly (readonly [NodeJS.ProcessEnv, string, string])[] = [
-      [env, 'missing', 'file_store_refused'],
-      [{ ...env, AWS_SECRET_ACCESS_KEY: SECRET }, BUCKET, 'file_store_refused'],
-      [{ ...env, AWS_ACCESS_KEY_ID: 'nobody' }, BUCKET, 'file_store_refused'],
+      [env, 'missing', 'file_store_failed'],
+      [{ ...env, AWS_SECRET_ACCESS_KEY: SECRET }, BUCKET, 'file_store_failed'],
+      [{ ...env, AWS_ACCESS_KEY_ID: 'nobody' }, BUCKET, 'file_store_failed'],
       [{ ...env, AWS_ENDPOINT_URL: 'http://127.0.0.1:1' }, BUCKET, 'file_store_failed'],
     ];
     for (const [given, bucket, code] of cases) {
@@ -112,7 +112,7 @@ describe('a bucket that does not do as it should', () => {
       else response.writeHead(method === 'DELETE' ? 204 : 200, { etag: '"e"' }).end();
     });
     const store = await storeWith(env);
-    await expect(store.put(spooled(store, large))).rejects.toMatchObject({ code: 'file_store_refused' });
+    await expect(store.put(spooled(store, large))).rejects.toMatchObject({ code: 'file_store_failed' });
     expect(asked.map((each) => each.split(' ')[0])).toEqual(['HEAD', 'POST', 'PUT', 'PUT', 'DELETE']);
   });
 

@@ -17,7 +17,7 @@ describe('a folder as a store', () => {
   it('is made with the first use, unless it is only to be read', async () => {
     const folder = path.join(tempFolder(), 'not/there');
     const place = diskPlace(folder);
-    await expect(place.open({ mayCreate: false })).rejects.toMatchObject({ code: 'file_store_refused' });
+    await expect(place.open({ mayCreate: false })).rejects.toMatchObject({ code: 'file_store_failed' });
     expect(existsSync(folder)).toBe(false);
     await place.open();
     expect(existsSync(folder)).toBe(true);
@@ -59,9 +59,9 @@ describe('a folder as a store', () => {
     const store = await diskPlace(folder).open();
     const object = spooled(store, Buffer.from('x'));
     symlinkSync(elsewhere, path.join(folder, object.sha256.slice(0, 2)));
-    await expect(store.put(object)).rejects.toMatchObject({ code: 'file_store_refused' });
-    await expect(store.read(object.sha256)).rejects.toMatchObject({ code: 'file_store_refused' });
-    await expect(store.remove(object.sha256)).rejects.toMatchObject({ code: 'file_store_refused' });
+    await expect(store.put(object)).rejects.toMatchObject({ code: 'file_store_failed' });
+    await expect(store.read(object.sha256)).rejects.toMatchObject({ code: 'file_store_failed' });
+    await expect(store.remove(object.sha256)).rejects.toMatchObject({ code: 'file_store_failed' });
     expect(readdirSync(elsewhere)).toEqual([]);
   });
 
@@ -78,7 +78,7 @@ describe('a folder as a store', () => {
     const object = spooled(store, Buffer.from('x'));
     const fan = path.join(folder, object.sha256.slice(0, 2));
     writeFileSync(fan, 'a file in its place');
-    await expect(store.put(object)).rejects.toMatchObject({ code: 'file_store_refused', hint: expect.any(String) });
+    await expect(store.put(object)).rejects.toMatchObject({ code: 'file_store_failed', hint: expect.any(String) });
     renameSync(fan, `${fan}-away`);
     await store.put(object);
     expect((await store.head(object.sha256))?.bytes).toBe(1);

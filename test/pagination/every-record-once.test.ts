@@ -39,7 +39,7 @@ describe.each(STYLES)(`%s (seed ${SEED})`, (style) => {
       const isTried = size > 1 && (clamp > 1 || ids.length < 2);
       const isUnprovable = style === 'link' && !total && ids.length > 0 && !isTried;
       const code = whole.error instanceof SyncError ? whole.error.code : whole.error;
-      expect(code).toBe(isUnprovable ? 'pagination_missing' : null);
+      expect(code).toBe(isUnprovable ? 'pagination_invalid' : null);
       if (isUnprovable) return;
       expect(idsOf(whole.pages)).toEqual(ids);
       const cut = resumeAfter === null ? undefined : whole.pages[resumeAfter];

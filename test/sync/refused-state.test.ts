@@ -21,17 +21,17 @@ async function copied(): Promise<Journey> {
 
 const DAMAGES = [
   ['format', 2, 'warehouse_newer'],
-  ['fingerprint', '', 'state_invalid'],
+  ['fingerprint', '', 'warehouse_corrupt'],
 ] as const;
 
 /** Values that only SQLite lets into such columns. */
 const UNTYPED = [
-  ['format', 'one', 'state_invalid'],
-  ['fingerprint', Buffer.from('cut sh'), 'state_invalid'],
-  ['last_success_at', '2026-11-20 12:3', 'state_invalid'],
-  ['last_full_at', 'yesterday', 'state_invalid'],
-  ['due_at', 1_763_640_000, 'state_invalid'],
-  ['cursor', Buffer.alloc(9), 'state_invalid'],
+  ['format', 'one', 'warehouse_corrupt'],
+  ['fingerprint', Buffer.from('cut sh'), 'warehouse_corrupt'],
+  ['last_success_at', '2026-11-20 12:3', 'warehouse_corrupt'],
+  ['last_full_at', 'yesterday', 'warehouse_corrupt'],
+  ['due_at', 1_763_640_000, 'warehouse_corrupt'],
+  ['cursor', Buffer.alloc(9), 'warehouse_corrupt'],
 ] as const;
 
 /** The row of `content` set to what no run has written. */

@@ -53,7 +53,7 @@ describe.for(eitherDatabase(import.meta.filename))('an empty first listing, on $
     const stage = await strictService(database, fields);
     for (const command of ['backfill', 'sync', 'sync'] as const) {
       const report = await stage.run(command);
-      expect(codes(report).slice(0, 2)).toEqual(['failed', 'parameters_hide_records']);
+      expect(codes(report).slice(0, 2)).toEqual(['failed', 'pagination_invalid']);
       expect(report.resources[0]?.error?.message).toMatch(names);
     }
   });

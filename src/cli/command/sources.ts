@@ -174,7 +174,7 @@ export async function withApp<T>(
   return whileOpen(await openApp({ source, clock, log, secrets, ...(retried === undefined ? {} : { retried }) }), work);
 }
 
-/** The `serve` on this machine that keeps a source fresh; null if none runs. Throws `SyncError('control_denied')`. */
+/** The `serve` on this machine that keeps a source fresh; null if none runs. Throws `SyncError('serve_missing')`. */
 export async function findServe({ control }: ChosenSource): Promise<ServeConnection | null> {
   if (control === null || !existsSync(control)) return null;
   // Loaded only if a `serve` may run.

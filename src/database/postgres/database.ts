@@ -31,7 +31,7 @@ export function declareDatabase(address: WarehouseAddress<'postgres'>): Database
     changeReaders: async (clock, request) => (await loadWarehouse()).changeReaders(address, clock, request),
     backUp: (to) =>
       Promise.reject(
-        new ConfigError('backup_refused', `${shown}: Postgres has a tool of its own for this`, {
+        new ConfigError('usage', `${shown}: Postgres has a tool of its own for this`, {
           hint: `run, with the password in PGPASSWORD or ~/.pgpass: ${dumpCommand(address, to)}`,
         }),
       ),

@@ -14,7 +14,7 @@ const PAGES_PER_STEP = 1_000;
 
 /**
  * Writes the warehouse as of now into a file, and returns its size in bytes. The file can be put in the place of the
- * warehouse; an earlier backup of the same name is replaced at the end. Throws `ConfigError`, such as `backup_refused`;
+ * warehouse; an earlier backup of the same name is replaced at the end. Throws `ConfigError`, such as `export_unwritable`;
  * then a file at the path is unchanged.
  */
 export async function backUp(warehouse: string, to: string, signal: AbortSignal): Promise<number> {
@@ -44,7 +44,7 @@ export async function backUp(warehouse: string, to: string, signal: AbortSignal)
 function refuseTarget(to: string): void {
   const folder = path.dirname(to);
   const refused = (why: string, hint: string): ConfigError =>
-    new ConfigError('backup_refused', `${to}: ${why}`, { hint });
+    new ConfigError('export_unwritable', `${to}: ${why}`, { hint });
   if (!existsSync(folder)) throw refused(`there is no folder ${folder}`, 'create the folder first');
   if (existsSync(to) && !isBackup(to)) {
     throw refused('a file with this name exists and is not a backup', 'name another file');

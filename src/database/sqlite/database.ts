@@ -39,7 +39,7 @@ export function declareDatabase({ file }: WarehouseAddress<'sqlite'>): Database 
     },
     changeReaders: () =>
       Promise.reject(
-        new ConfigError('grants_unsupported', `${file}: SQLite knows no roles`, {
+        new ConfigError('usage', `${file}: SQLite knows no roles`, {
           hint: 'who may read the file may read all of it: use the rights of files, or a Postgres warehouse',
         }),
       ),

@@ -16,7 +16,7 @@ const pathSchema = z.array(z.string());
 
 /**
  * Returns the stored tables and columns of a resource, in their order; null if it has none yet. Throws
- * `ConfigError('state_invalid')` if the stored data is damaged, or a stored table does not exist.
+ * `ConfigError('warehouse_corrupt')` if the stored data is damaged, or a stored table does not exist.
  */
 export async function readTables(warehouse: Warehouse, resource: string): Promise<ResourceShape | null> {
   const rows = await columnRows(warehouse.own).where('resource', '=', resource).execute();
@@ -24,7 +24,7 @@ export async function readTables(warehouse: Warehouse, resource: string): Promis
   const names = await warehouse.rows.tableNames();
   const gone = shape?.tables.find(({ name }) => !names.has(name));
   if (gone === undefined) return shape;
-  throw new ConfigError('state_invalid', `the table ${gone.name} is no longer in the warehouse`, {
+  throw new ConfigError('warehouse_corrupt', `the table ${gone.name} is no longer in the warehouse`, {
     hint: `restore it, or copy the resource anew: content-sync backfill ${resource} --restart`,
   });
 }
@@ -105,7 +105,7 @@ export function rememberShape(
 
 function toTable(rows: ColumnRow[]): TableShape {
   const [first] = rows;
-  if (first === undefined) throw new ConfigError('state_invalid', 'a table without columns in _sync_columns');
+  if (first === undefined) throw new ConfigError('warehouse_corrupt', 'a table without columns in _sync_columns');
   return {
     name: first.table_name,
     path: parsePath(first, first.table_path),
@@ -130,7 +130,7 @@ function parseType(row: ColumnRow): Column['type'] {
 }
 
 function catalogDamaged(row: ColumnRow, cause?: unknown): ConfigError {
-  return new ConfigError('state_invalid', `_sync_columns is damaged at ${row.table_name}.${row.column_name}`, {
+  return new ConfigError('warehouse_corrupt', `_sync_columns is damaged at ${row.table_name}.${row.column_name}`, {
     hint: `start it over: content-sync backfill ${row.resource} --restart`,
     cause,
   });

@@ -28,7 +28,7 @@ export function freshCheckpoint(resource: string, fingerprint: string): Checkpoi
 const NO_CLOCK = { cursor_seen_at: null, checked_at: null } as const satisfies Partial<CheckpointRow>;
 
 /**
- * The stored checkpoint, or null. A damaged unfinished scan begins again. Throws `ConfigError('state_invalid')` if other
+ * The stored checkpoint, or null. A damaged unfinished scan begins again. Throws `ConfigError('warehouse_corrupt')` if other
  * fields are damaged.
  */
 export async function readCheckpoint(own: Kysely<OwnTables>, resource: string): Promise<CheckpointRow | null> {
@@ -42,9 +42,13 @@ export async function readCheckpoint(own: Kysely<OwnTables>, resource: string): 
   const first = checkpointSchema.safeParse(row);
   const read = first.success ? first : checkpointSchema.safeParse({ ...row, ...resetDamaged(first.error) });
   if (read.success) return read.data;
-  throw new ConfigError('state_invalid', `the checkpoint of ${resource} is damaged:\n${z.prettifyError(read.error)}`, {
-    hint: `if nothing else helps, start it over, which throws its versions away: content-sync backfill ${resource} --restart`,
-  });
+  throw new ConfigError(
+    'warehouse_corrupt',
+    `the checkpoint of ${resource} is damaged:\n${z.prettifyError(read.error)}`,
+    {
+      hint: `if nothing else helps, start it over, which throws its versions away: content-sync backfill ${resource} --restart`,
+    },
+  );
 }
 
 /** Replaces damaged fields that are not necessary: all of a scan, if any part of it is damaged. */

@@ -50,7 +50,12 @@ export function beginRun(own: Kysely<OwnTables>, start: RunStart, now: number): 
   const at = timestampText(now);
   const interrupted = own
     .updateTable('_sync_runs')
-    .set({ status: 'interrupted', finished_at: at, error_code: 'killed', error: 'the process ended without a word' })
+    .set({
+      status: 'interrupted',
+      finished_at: at,
+      error_code: 'interrupted',
+      error: 'the process ended without a word',
+    })
     .where('resource', '=', start.resource)
     .where('status', '=', 'running');
   const begun = { ...start, ...NO_COUNTERS, ...NOT_ENDED, status: 'running', started_at: at } as const;

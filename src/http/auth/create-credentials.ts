@@ -77,7 +77,7 @@ const CREATORS: {
 export function createCredentials(source: CredentialSource, keepSecret: KeepSecret): Credentials {
   const plan = matchSecrets(source.profile.auth, source.auth);
   if (plan === null) {
-    throw new ConfigError('config_invalid', `the profile has no auth of the type ${source.auth.type}`, {
+    throw new ConfigError('settings_invalid', `the profile has no auth of the type ${source.auth.type}`, {
       hint: 'Set auth in the profile, or type under auth in the settings.',
     });
   }
@@ -126,7 +126,7 @@ function oauthCredentials(
   const url = tokenUrl(tokenAddress(plan) ?? '', source.baseUrl);
   const usesRefreshToken = scheme.grant === 'refresh_token';
   if (usesRefreshToken && source.tokens === undefined) {
-    throw new ConfigError('no_token_store', 'there is no place to keep the refresh tokens that the service gives', {
+    throw new ConfigError('settings_invalid', 'there is no place to keep the refresh tokens that the service gives', {
       hint: 'Name a warehouse that this user may write to: each new refresh token is kept there.',
     });
   }
@@ -246,5 +246,5 @@ async function sendForToken(
 }
 
 function unavailable(message: string, hint: string): SyncError {
-  return new SyncError('token_unavailable', message, { recovery: 'retry', hint });
+  return new SyncError('unreachable', message, { recovery: 'retry', hint });
 }

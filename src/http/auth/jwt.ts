@@ -31,7 +31,7 @@ type JwtFields = Pick<SchemeOf<'jwt'>, 'algorithm' | 'key_encoding' | 'header' |
 
 /**
  * Returns a function that creates a JWT (RFC 7519) for a time in epoch milliseconds. `values` replace the variables in
- * header and claims; an entry whose variable has no value is omitted. Throws `ConfigError` (`bad_auth_key`).
+ * header and claims; an entry whose variable has no value is omitted. Throws `ConfigError` (`settings_invalid`).
  */
 export function jwtMint(fields: JwtFields, key: string, values: TemplateValues): (now: number) => string {
   const sign = createSigner(fields, key);
@@ -85,7 +85,7 @@ function readPrivateKey(bytes: Buffer): KeyObject {
 }
 
 function badKey(why: string): ConfigError {
-  return new ConfigError('bad_auth_key', `the key under auth ${why}`, {
+  return new ConfigError('settings_invalid', `the key under auth ${why}`, {
     hint: 'Check key under auth in the settings, and algorithm and key_encoding under auth in the profile.',
   });
 }

@@ -41,7 +41,7 @@ interface TokenEndpoint {
 const BEARER_TOKEN = /^[A-Za-z0-9._~+/-]+=*$/;
 
 /**
- * Requests a token by the grant of the profile. Throws `SyncError`: `token_unavailable` (retry) while the endpoint fails;
+ * Requests a token by the grant of the profile. Throws `SyncError`: `unreachable` (retry) while the endpoint fails;
  * `auth_failed` or `bad_token` (stop) if a retry cannot help. Redirects are not followed, so that the
  * secrets go to this URL only.
  */

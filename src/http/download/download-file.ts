@@ -105,7 +105,7 @@ function judgeFile(
   if (file.received !== null) return judgeBody(file.received, response, isOfService ? judge : null);
   if (status === 304) {
     if (request.etag !== null || request.lastModified !== null) return skip('unchanged', 'the file has not changed');
-    return { outcome: 'retry', code: 'connection_lost', reason: 'not modified (304), which was not asked for' };
+    return { outcome: 'retry', code: 'service_error', reason: 'not modified (304), which was not asked for' };
   }
   const verdict = judge(response);
   if (verdict.outcome === 'limited') return verdict;
@@ -127,8 +127,7 @@ function judgeBody(
     return isRequestedAgain ? verdict : skip('refused', refusal.reason);
   }
   if (received.kind === 'whole') return { outcome: 'ok', code: 'file', reason: 'the file is whole' };
-  if (received.kind === 'part')
-    return { outcome: 'retry', code: 'connection_lost', reason: 'a part of the file (206)' };
+  if (received.kind === 'part') return { outcome: 'retry', code: 'service_error', reason: 'a part of the file (206)' };
   return { outcome: 'retry', code: 'empty_body', reason: 'the file has no content', attempts: MAX_EMPTY_ATTEMPTS };
 }
 
@@ -179,7 +178,6 @@ const REFUSED: ReadonlySet<string> = new Set(['file_address', 'origin_refused', 
 const OF_ONE_FILE: ReadonlySet<string> = new Set([
   'bad_request',
   'forbidden',
-  'headers_too_large',
   'too_many_redirects',
   'unexpected_status',
   'unsupported_encoding',

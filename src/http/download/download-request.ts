@@ -49,7 +49,7 @@ export type Downloaded =
 
 /** Why a file is not stored. */
 export interface FileRefusal {
-  code: 'file_too_large' | 'file_type' | 'file_address' | 'file_pixels' | 'file_differs';
+  code: 'file_too_large' | 'file_type' | 'file_address' | 'file_differs';
   reason: string;
 }
 
@@ -71,7 +71,7 @@ export function findKindFault(
   }
   if (size === null || size.width * size.height <= maxPixels) return null;
   const reason = `the picture has ${size.width} × ${size.height} pixels, more than ${maxPixels}`;
-  return { code: 'file_pixels', reason };
+  return { code: 'file_too_large', reason };
 }
 
 /** Returns how the content differs from the SHA-256 in its record; null if it does not. */

@@ -63,6 +63,10 @@ const MORE_MEMORY =
   'Ask for smaller pages (page.size in the profile), or give the process more memory: a larger container, or ' +
   'NODE_OPTIONS=--max-old-space-size=<MiB>.';
 
+const CUT_OFF =
+  'If it stays and base_url begins with http://, the port may speak https only. Else something between here and the ' +
+  'service damages its answers or cuts them off, or base_url leads to something else.';
+
 /** Rows for incomplete responses, and for those that take too much memory. */
 const TRANSPORT_ROWS: readonly OutcomeRow[] = [
   row('stop', 'tls', 'the port does not speak TLS', {
@@ -83,7 +87,7 @@ const TRANSPORT_ROWS: readonly OutcomeRow[] = [
     ],
     hint: "Check the service's certificate and base_url; for a private authority, name the file with its certificate in http.ca_file of the source, or in the environment's NODE_EXTRA_CA_CERTS. A service that wants a certificate of the client gets the one in http.cert_file.",
   }),
-  row('stop', 'headers_too_large', "the answer's headers are larger than 16 KiB", {
+  row('stop', 'unsupported_encoding', "the answer's headers are larger than 16 KiB", {
     failure: ['UND_ERR_HEADERS_OVERFLOW', 'HPE_HEADER_OVERFLOW'],
     hint: 'The service or a proxy in front of it sends too many headers or cookies.',
   }),
@@ -103,7 +107,7 @@ const TRANSPORT_ROWS: readonly OutcomeRow[] = [
     failure: ['UND_ERR_ABORTED', 'UND_ERR_PRX_*', 'UND_ERR_PROXY*'],
     hint: 'Check http.proxy of the source (or HTTPS_PROXY), its user and password, and whether it may go to the service.',
   }),
-  row('stop', 'closed', 'the client was closed', { failure: ['UND_ERR_DESTROYED', 'UND_ERR_CLOSED'] }),
+  row('stop', 'interrupted', 'the client was closed', { failure: ['UND_ERR_DESTROYED', 'UND_ERR_CLOSED'] }),
   row('stop', 'bad_request', 'the request cannot be sent as it is', {
     failure: ['UND_ERR_INVALID_ARG', 'ERR_INVALID_*'],
     hint: 'Check headers and paths in the profile.',
@@ -125,18 +129,19 @@ const TRANSPORT_ROWS: readonly OutcomeRow[] = [
     ],
     hint: 'Check base_url, the network, and that the service is up.',
   }),
-  row('retry', 'connection_lost', 'the answer is not valid HTTP', {
+  row('retry', 'unreachable', 'the answer is not valid HTTP', {
     failure: ['HPE_*'],
-    hint: 'Something between here and the service damages its answers, or base_url leads to something else.',
+    hint: CUT_OFF,
   }),
   row('retry', 'bad_encoding', 'the body is cut off or not what Content-Encoding says', {
     failure: ['bad_encoding'],
     attempts: BODY_ATTEMPTS,
   }),
-  row('retry', 'connection_lost', 'the connection was lost before the answer was complete', {
+  row('retry', 'unreachable', 'the connection was lost before the answer was complete', {
     failure: ['UND_ERR_*', 'E*'],
+    hint: CUT_OFF,
   }),
-  row('stop', 'network', 'the request failed', { failure: ['*'], when: (response) => response.transport !== null }),
+  row('stop', 'unreachable', 'the request failed', { failure: ['*'], when: (response) => response.transport !== null }),
 ];
 
 /** Placeholder in a hint for how the credential was sent, because services refuse a wrong form by 400, 401 or 403. */
@@ -168,7 +173,9 @@ const STATUS_ROWS: readonly OutcomeRow[] = [
     hint: 'Check base_url, version_prefix and the path of the resource in the profile.',
   }),
   row('stop', 'gone', 'what was asked for is gone', { status: ['410'] }),
-  row('retry', 'busy', 'the service is not ready for the request', { status: ['408', '409', '421', '423', '425'] }),
+  row('retry', 'service_error', 'the service is not ready for the request', {
+    status: ['408', '409', '421', '423', '425'],
+  }),
   row('stop', 'not_the_api', 'something in between asks for a login or refuses', {
     status: ['407', '511'],
     hint: 'Check the network between here and the service (proxy, portal).',
@@ -310,7 +317,7 @@ const TOKEN_HINT = 'Check auth.token_url (http or https, host, port), and that t
 
 /** Decides the outcome of a response of a token endpoint; `ok` if the grant has to read it. */
 export function judgeTokenAnswer({ status, failure }: { status: number; failure: string | null }): OutcomeVerdict {
-  const unavailable = { code: 'token_unavailable', hint: TOKEN_HINT };
+  const unavailable = { code: 'unreachable', hint: TOKEN_HINT };
   if (failure !== null) return { ...unavailable, outcome: 'retry', reason: 'the token endpoint cannot be reached' };
   if (status === 429) return { ...unavailable, outcome: 'limited', reason: 'the token endpoint limits requests' };
   if (status === 408 || status === 425 || status >= 500) {

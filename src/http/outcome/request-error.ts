@@ -87,7 +87,7 @@ function explanation({ verdict, answer, reading }: JudgedAttempt, secrets: reado
  */
 export function hintFor(judged: JudgedAttempt, url: URL, versionPrefix: string): string | undefined {
   const { verdict, sent } = judged;
-  const known = doubleVersionHint(judged, url, versionPrefix) ?? httpsPortHint(judged, url) ?? authSchemeHint(judged);
+  const known = doubleVersionHint(judged, url, versionPrefix) ?? authSchemeHint(judged);
   const hint = known ?? verdict.hint;
   return hint?.replace(SENT_AS, sent === null ? '' : describeCredential(sent)).trimEnd();
 }
@@ -115,15 +115,6 @@ function doubleVersionHint({ verdict }: JudgedAttempt, url: URL, versionPrefix: 
   return (
     `The address has ${versionPrefix} twice. version_prefix adds it: leave it out of base_url and of the paths in the ` +
     "profile, or set version_prefix: '' in the profile."
-  );
-}
-
-/** For a request by http to a port that may expect https: it hangs up, or answers something that is not HTTP. */
-function httpsPortHint({ verdict, answer }: JudgedAttempt, url: URL): string | null {
-  if (answer.status !== 0 || url.protocol !== 'http:' || verdict.code !== 'connection_lost') return null;
-  return (
-    'If it stays, the port may speak https only: begin base_url with https://. Else something between here and the ' +
-    'service damages its answers or cuts them off.'
   );
 }
 

@@ -385,7 +385,7 @@ function deferredBy(delay: number, clock: Clock): DeferredError {
 }
 
 function closedReason(): SyncError {
-  return new SyncError('closed', 'the run is ending, nothing more is sent', { recovery: 'stop' });
+  return new SyncError('interrupted', 'the run is ending, nothing more is sent', { recovery: 'stop' });
 }
 
 /** Limits of a token endpoint at another origin. */

@@ -54,7 +54,7 @@ export function linkedPosition(
 
 function badNext(link: string, why: string): PageFault {
   return {
-    code: 'bad_next',
+    code: 'pagination_invalid',
     message: `The link to the next page ${why}: ${withoutUser(link)}`,
     hint: 'This is a fault of the service: report it there. Nothing was requested from that link.',
   };

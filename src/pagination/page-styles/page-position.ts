@@ -113,7 +113,7 @@ export function storePosition(
 
 /**
  * The position that `storePosition` wrote; `values` are those of the scan's templates. Throws `ConfigError`
- * (`bad_position`) for a damaged text.
+ * (`warehouse_corrupt`) for a damaged text.
  */
 export function loadPosition(
   stored: string,
@@ -156,7 +156,7 @@ function readPosition(stored: string): PagePosition {
   }
   const read = positionSchema.safeParse(found);
   if (read.success && (read.data.url !== '' || read.data.listing !== undefined)) return read.data;
-  throw new ConfigError('bad_position', `The stored page position ${JSON.stringify(stored)} cannot be read`, {
+  throw new ConfigError('warehouse_corrupt', `The stored page position ${JSON.stringify(stored)} cannot be read`, {
     hint: 'The checkpoint is damaged or from another version: start this resource again from the beginning.',
   });
 }

@@ -170,7 +170,7 @@ function cursorStep(
   const place = cursorPlace(profile);
   if (!cannotHold(place, token)) return { next: withPlaces(position, { [place]: token }) };
   return {
-    code: 'bad_next',
+    code: 'pagination_invalid',
     message: `The cursor at ${from} holds control characters, or others that cannot be sent there`,
     hint: 'This is a fault of the service: report it there. The cursor was not sent back.',
   };
@@ -360,13 +360,17 @@ function withSize({ size_param }: PageProfiles['page' | 'offset'], position: Pag
   return size_param === null ? null : withPlaces(position, { [size_param]: size });
 }
 
-/** Only a stored position can be wrong here: throws `ConfigError` (`bad_position`). */
+/** Only a stored position can be wrong here: throws `ConfigError` (`warehouse_corrupt`). */
 function numberIn(position: PagePosition, param: string): number {
   const text = sentTexts(position).get(param) ?? '';
   if (/^\d{1,15}$/.test(text)) return Number(text);
-  throw new ConfigError('bad_position', `The page position ${positionText(position)} has no whole number at ${param}`, {
-    hint: 'The page style in the profile changed since the checkpoint: start this resource again from the beginning.',
-  });
+  throw new ConfigError(
+    'warehouse_corrupt',
+    `The page position ${positionText(position)} has no whole number at ${param}`,
+    {
+      hint: 'The page style in the profile changed since the checkpoint: start this resource again from the beginning.',
+    },
+  );
 }
 
 /** Relations of a header that is about pages: without `next` among them, the listing ends. */
@@ -394,7 +398,7 @@ function linkedStep(facts: AnsweredPage, link: string): NextStep | PageFault {
 
 function badLink(why: string, header: string | string[] | undefined): PageFault {
   return {
-    code: 'bad_next',
+    code: 'pagination_invalid',
     message: `The Link header ${why}: ${shortenText(JSON.stringify(header ?? ''))}`,
     hint: 'The header does not follow RFC 8288: report it to the service, or use another page style in the profile.',
   };

@@ -62,7 +62,7 @@ export function isExpired(error: unknown): error is SyncError {
 
 /** Codes of a response that refuses this one listing or window, while others of the same service may be readable. */
 const UNIT_REFUSAL =
-  /^(?:bad_(?:request|json|next|page)|not_(?:found|the_api)|(?:guard|pagination)_\w+|gone|busy|empty_body|error_in_body|forbidden|origin_refused|listing_missing|outcome_rule|page_too_short|partial_answer|service_error|too_many_redirects|unexpected_status)$/;
+  /^(?:bad_(?:request|json|page)|not_(?:found|the_api)|guard_\w+|pagination_invalid|gone|empty_body|error_in_body|forbidden|origin_refused|listing_missing|outcome_rule|partial_answer|service_error|too_many_redirects|unexpected_status)$/;
 
 /** True if the service refused one of several listings or windows, so that the others can still be read. */
 export function isUnitRefusal(error: unknown): error is SyncError {
@@ -283,7 +283,8 @@ function shortfallOf(answer: ApiAnswer, countPath: string | null, received: numb
   const declared = Math.max(countAt(answer.json, countPath) ?? 0, rangeCount(answer.headers['content-range']));
   if (declared <= received) return null;
   return {
-    code: 'page_too_short',
+    code: 'bad_page',
+    mayBeCutOff: true,
     message: `The page says that it holds ${declared} records, and carries ${received}`,
     hint: 'It was asked for again and stayed so: report it to the service, or set page.count: null in the profile.',
   };

@@ -25,7 +25,7 @@ const storedResult = z.union([
 ]);
 
 const RESULT_LOST = {
-  code: 'work_lost',
+  code: 'serve_missing',
   message: 'the result of the sync is not known any more',
   hint: 'see _sync_runs; the schedule repeats it when it is due',
 };

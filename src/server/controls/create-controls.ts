@@ -74,11 +74,11 @@ interface ControlParts {
   what: string;
 }
 
-/** Throws `SyncError('unknown_resource')`. */
+/** Throws `SyncError('usage')`. */
 function chooseResources({ name, resources }: SourceSettings, resource: string | undefined): readonly string[] {
   if (resource === undefined) return resources;
   if (resources.includes(resource)) return [resource];
-  throw new SyncError('unknown_resource', `source ${name} has no resource "${resource}"`, {
+  throw new SyncError('usage', `source ${name} has no resource "${resource}"`, {
     recovery: 'skip',
     hint: `it has ${resources.join(', ')}`,
   });

@@ -24,7 +24,7 @@ async function withInbox<T>(warehouse: string, clock: Clock, work: (inbox: Inbox
 
 /**
  * Makes deliveries wait again, by their numbers or the sender's ids; all dead ones for null. Throws
- * `ConfigError('inbox_missing')` if there is no inbox.
+ * `ConfigError('warehouse_missing')` if there is no inbox.
  */
 export async function replayDeliveries(
   warehouse: string,

@@ -117,7 +117,7 @@ function toControlError(error: unknown, signal: AbortSignal): unknown {
 }
 
 function serveVersion(): SyncError {
-  return new SyncError('serve_version', 'the running serve answers in another way than this version of content-sync', {
+  return new SyncError('serve_missing', 'the running serve answers in another way than this version of content-sync', {
     recovery: 'stop',
     hint: 'use the same version for both: restart the serve after an upgrade',
   });
@@ -131,7 +131,7 @@ function serveGone(): SyncError {
 }
 
 function denied(path: string): SyncError {
-  return new SyncError('control_denied', `the control socket ${path} is another user's`, {
+  return new SyncError('serve_missing', `the control socket ${path} is another user's`, {
     recovery: 'stop',
     hint: 'run the command as the user that `serve` runs as',
   });

@@ -60,7 +60,7 @@ async function answerCommand(control: Control, request: IncomingMessage, respons
   if (data === undefined) {
     const faults = error.issues.map(({ path, message }) => `${path.join('.') || 'the body'}: ${message}`);
     const hint = 'use the commands of the same version of content-sync as the running serve';
-    const answer = refusedAnswer('serve_version', `not understood: ${faults.join('; ').slice(0, 500)}`, hint);
+    const answer = refusedAnswer('serve_missing', `not understood: ${faults.join('; ').slice(0, 500)}`, hint);
     return void response.writeHead(400).end(toLine(answer));
   }
   const { answer, report } = await control(data.request, data.by);

@@ -52,7 +52,7 @@ export interface DeliveryFailure {
 const RECORD_CODES: ReadonlySet<string> = new Set(
   `behind item_missing not_found gone bad_request bad_query_value forbidden unexpected_status
   bad_json bad_encoding empty_body error_in_body body_too_large
-  unsupported_encoding headers_too_large contract_frozen bug`.split(/\s+/),
+  unsupported_encoding contract_frozen bug`.split(/\s+/),
 );
 /** The delivery stays in the inbox as it is: another process may serve it, or the resource is resumed. */
 const ELSEWHERE_CODES: ReadonlySet<string> = new Set(['lease_held', 'paused']);

@@ -48,29 +48,21 @@ export class GroupCommit {
   }
 
   /**
-   * Resolves once the delivery is committed. Rejects with `inbox_overloaded` at once if too many wait, and after the
-   * timeout with the error of the last attempt, or with `inbox_overloaded` if the database has not responded: such a
-   * delivery may be stored all the same.
+   * Resolves once the delivery is committed. Returns `overloaded` at once if too many wait. After the timeout throws the
+   * error of the last attempt, or returns `overloaded` if the database has not responded: such a delivery may be stored
+   * all the same.
    */
-  async add(delivery: NewDelivery): Promise<InboxEffect> {
+  async add(delivery: NewDelivery): Promise<InboxEffect | 'overloaded'> {
     const { clock, timeoutMs, maxWaiting } = this.#options;
-    if (this.#waiting.size >= maxWaiting) {
-      throw new SyncError('inbox_overloaded', `${this.#waiting.size} deliveries wait for the disk already`, {
-        recovery: 'retry',
-        hint: 'the sender repeats it; if this lasts, look at the disk of the warehouse',
-      });
-    }
+    if (this.#waiting.size >= maxWaiting) return 'overloaded';
     const one: WaitingDelivery = { delivery, ...Promise.withResolvers<InboxEffect>() };
     this.#waiting.add(one);
     this.#running ??= this.#run();
     const committed = await waitAtMost(clock, timeoutMs, one.promise);
     if (committed !== null) return committed.value;
     this.#waiting.delete(one);
-    const slow = new SyncError('inbox_overloaded', 'the database has not answered in time', {
-      recovery: 'retry',
-      hint: 'the sender repeats it; if this lasts, look at the database server',
-    });
-    throw this.#error ?? slow;
+    if (this.#error === null) return 'overloaded';
+    throw this.#error;
   }
 
   /** Resolves when no delivery waits. */

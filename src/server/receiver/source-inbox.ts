@@ -17,6 +17,7 @@ import type { ReceivedInbox } from '../source-supervisor.ts';
 import { queueDrain, queueName } from '../work-items/work-items.ts';
 import { GroupCommit } from './group-commit.ts';
 import type { ReceivedSource, ReceiverLimits, ReceiverNote } from './setup.ts';
+import type { StoreRefusal } from './webhook.ts';
 
 interface SourceInboxOptions {
   source: ReceivedSource;
@@ -83,17 +84,17 @@ export class SourceInbox implements ReceivedInbox {
   readonly waiting: Inbox['waiting'] = async (...options) => (await this.#opened()).waiting(...options);
   readonly list: Inbox['list'] = async (filter) => (await this.#opened()).list(filter);
 
-  /** Resolves once the delivery is committed; rejects if it is not stored. */
-  readonly store = async (delivery: NewDelivery): Promise<InboxEffect> => {
+  /** Resolves once the delivery is committed, or refused for now; rejects if it cannot be stored. */
+  readonly store = async (delivery: NewDelivery): Promise<InboxEffect | StoreRefusal> => {
     const bytes = sizeOf(delivery);
     const { max_waiting, max_waiting_size } = this.#source.webhook;
     const [others, stored, storing] = [this.#others, this.#stored, this.#storing];
     const used = { rows: others.rows + stored.rows + storing.rows, bytes: others.bytes + stored.bytes + storing.bytes };
-    if (used.rows >= max_waiting || used.bytes + bytes > max_waiting_size) throw inboxFullError(this.#source);
+    if (used.rows >= max_waiting || used.bytes + bytes > max_waiting_size) return 'inbox_full';
     addTo(storing, 1, bytes);
     try {
       const effect = await this.#commits.add(delivery);
-      if (isArrival(effect)) addTo(stored, 1, bytes);
+      if (effect !== 'overloaded' && isArrival(effect)) addTo(stored, 1, bytes);
       return effect;
     } finally {
       addTo(storing, -1, -bytes);
@@ -113,7 +114,7 @@ export class SourceInbox implements ReceivedInbox {
     this.#stop.abort();
     await Promise.all([this.#commits.idle(), this.#upkeep]);
     const inbox = await this.#inbox?.catch(() => null);
-    this.#inbox = Promise.reject(new SyncError('inbox_closed', 'it is closed', { recovery: 'stop' }));
+    this.#inbox = Promise.reject(new SyncError('warehouse_gone', 'the inbox is closed', { recovery: 'stop' }));
     this.#inbox.catch(() => undefined);
     await inbox?.close();
   }
@@ -185,15 +186,6 @@ export class SourceInbox implements ReceivedInbox {
       }
     });
   }
-}
-
-function inboxFullError({ name, webhook }: ReceivedSource): SyncError {
-  const { max_waiting: rows, max_waiting_size: bytes } = webhook;
-  const message = `as many deliveries for ${name} wait as may: ${rows}, or ${bytes} bytes of them`;
-  return new SyncError('inbox_full', message, {
-    recovery: 'retry',
-    hint: 'see why they are not worked on; webhook.max_waiting and webhook.max_waiting_size allow more',
-  });
 }
 
 /** Deliveries are remembered at least twice as long as a sender's signature is accepted, to recognise repeats. */

@@ -22,7 +22,7 @@ export interface WebhookEndpoint {
   storedHeaders: readonly string[];
   mask: (delivery: NewDelivery) => NewDelivery;
   /** Resolves once it is committed. */
-  store: (delivery: NewDelivery) => Promise<InboxEffect>;
+  store: (delivery: NewDelivery) => Promise<InboxEffect | StoreRefusal>;
 }
 
 /** Throws `ConfigError` for secrets that the scheme of the source cannot use. */
@@ -94,11 +94,8 @@ export interface ReceiverContext {
   deliveryRefused: (source: string | null, reason: RefusalReason) => void;
 }
 
-/** Why an inbox did not store a delivery, by the code of its error. */
-const STORE_REFUSALS: Readonly<Record<string, RefusalReason>> = {
-  inbox_overloaded: 'overloaded',
-  inbox_full: 'inbox_full',
-};
+/** Why an inbox does not store a delivery now. */
+export type StoreRefusal = 'overloaded' | 'inbox_full';
 
 /** Receives a delivery for the source of that name. Never throws. */
 export async function receiveWebhook(
@@ -114,7 +111,7 @@ export async function receiveWebhook(
     return refused('unknown_source');
   }
   const outcome = await receive(request, endpoint, context).catch((error: unknown) => {
-    if (error instanceof SyncError) return refused(STORE_REFUSALS[error.code] ?? 'not_stored');
+    if (error instanceof SyncError) return refused('not_stored');
     note({ level: 'error', event: 'delivery_failed', source: name, error: messageOf(error) });
     return refused('failed');
   });
@@ -161,5 +158,6 @@ async function receive(
       body: json,
     }),
   );
+  if (effect === 'overloaded' || effect === 'inbox_full') return refused(effect);
   return { result: effect === 'repeat' ? 'repeat' : 'stored' };
 }

@@ -226,7 +226,6 @@ const CREDENTIAL_CODES: ReadonlySet<string> = new Set([
   'refresh_token_refused',
   'bad_token',
   'forbidden',
-  'identity_refused',
 ]);
 const CREDENTIAL_PAUSE_MS = 60 * MINUTE_MS;
 /** Another process owns the resource, and may end at any time. */

@@ -54,7 +54,7 @@ export class Scheduler {
 
   /**
    * As `ResourceSchedule.requestScan`, for a user. Rejects with `SyncError('interrupted')` when the scheduler stops, and
-   * with `SyncError('unknown_resource')`.
+   * with `SyncError('settings_invalid')`.
    */
   readonly scanNow = async (resource: string, command: SyncCommand): Promise<RunReport> =>
     this.#scheduleOf(resource).requestScan(command, true);
@@ -80,7 +80,7 @@ export class Scheduler {
     this.#stopping.signal.throwIfAborted();
     const known = this.#schedules.get(resource);
     if (known !== undefined) return known;
-    throw new SyncError('unknown_resource', `"${resource}" is not a resource that is synced`, {
+    throw new SyncError('settings_invalid', `"${resource}" is not a resource that is synced`, {
       recovery: 'skip',
       hint: 'check resource_names and kinds of the profile, and resources of the config',
     });

@@ -37,7 +37,7 @@ export function createVerifier(
   publicUrl: string | null,
 ): Verify {
   if (publicUrl === null && needsPublicUrl(scheme)) {
-    throw new ConfigError('webhook_secret', 'this signature scheme signs the address of the receiver', {
+    throw new ConfigError('settings_invalid', 'this signature scheme signs the address of the receiver', {
       hint: 'Set webhook.public_url to the address that the service sends its webhooks to.',
     });
   }

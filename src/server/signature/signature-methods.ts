@@ -118,14 +118,14 @@ export interface Key {
 /** Id of a secret that only answers a challenge: addresses and logs hold it, so it must not be able to sign. */
 export const VERIFY_TOKEN_ID = 'verify_token';
 
-/** Throws `ConfigError('webhook_secret')` for a secret that the scheme cannot use. */
+/** Throws `ConfigError('settings_invalid')` for a secret that the scheme cannot use. */
 export function keysOf(scheme: SignatureScheme, secrets: readonly WebhookSecret[]): Key[] {
   const { challenge } = scheme;
   const hasVerifyToken = typeof challenge === 'string' ? challenge === 'meta' : (challenge?.token ?? null) !== null;
   const signing = hasVerifyToken ? secrets.filter(({ id }) => id !== VERIFY_TOKEN_ID) : secrets;
   return signing.flatMap((secret) => {
     const fault = secretFault(scheme, secret);
-    if (fault !== null) throw new ConfigError('webhook_secret', `a webhook secret cannot be used: ${fault}`);
+    if (fault !== null) throw new ConfigError('settings_invalid', `a webhook secret cannot be used: ${fault}`);
     return scheme.methods.flatMap((method): Key[] => {
       const bytes = keyBytes(method, secret);
       if (bytes === null) return [];

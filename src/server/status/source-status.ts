@@ -141,7 +141,7 @@ function limitStatus(
 }
 
 const SLOW: Problem = {
-  code: 'warehouse_slow',
+  code: 'warehouse_busy',
   message: 'it has not answered for some seconds',
   hint: 'see whether another program holds a lock on it, and whether its disk is well',
 };

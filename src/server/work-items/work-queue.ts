@@ -217,7 +217,7 @@ function parseOutput(text: string): unknown {
 }
 
 function cancelledError(state: string): SyncError {
-  return new SyncError('work_lost', `the work was ${state} in the queue`, {
+  return new SyncError('serve_missing', `the work was ${state} in the queue`, {
     recovery: 'retry',
     hint: 'a user has changed it in the schema content_sync_boss; the schedule repeats it',
   });

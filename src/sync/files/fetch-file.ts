@@ -148,13 +148,13 @@ async function storeResult(
     case 'unchanged': {
       const reason = 'the service says that it has not changed, and was not asked that';
       return current === null
-        ? { is: 'failed', code: 'file_expired', reason }
+        ? { is: 'failed', code: 'file_gone', reason }
         : { is: 'unchanged', url, content: contentOf(current, row) };
     }
     case 'gone':
       return { is: 'gone', url };
     case 'expired':
-      return { is: 'failed', code: 'file_expired', reason: scrub(result.reason) };
+      return { is: 'failed', code: 'file_gone', reason: scrub(result.reason) };
     default: {
       const { code } = result;
       const reason = scrub(result.reason);

@@ -48,7 +48,7 @@ interface VerifySource extends SourceContext {
 
 /**
  * Compares a resource of the copy with the service, or only with itself, and writes nothing but the report. Needs no
- * lease: other processes may write meanwhile. Throws `not_copied` if there is no copy, and what reading throws.
+ * lease: other processes may write meanwhile. Throws `warehouse_missing` if there is no copy, and what reading throws.
  */
 export async function verifyResource(
   source: VerifySource,
@@ -115,10 +115,14 @@ async function readCopiedUntil(
 }
 
 function notCopied(resource: string): SyncError {
-  return new SyncError('not_copied', `${resource} was never copied to its end: there is nothing to compare yet`, {
-    recovery: 'stop',
-    hint: `copy it first: content-sync backfill ${resource}`,
-  });
+  return new SyncError(
+    'warehouse_missing',
+    `${resource} was never copied to its end: there is nothing to compare yet`,
+    {
+      recovery: 'stop',
+      hint: `copy it first: content-sync backfill ${resource}`,
+    },
+  );
 }
 
 /** At most this many records that seem to differ are read again: their bodies are in memory together. */

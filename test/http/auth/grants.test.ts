@@ -61,6 +61,6 @@ describe('OAuth grants', () => {
   it('a refresh token needs a place where the next one is kept', async () => {
     const secrets = { type: 'oauth', client_id: 'c', refresh_token: 'r-1' };
     const started = stage({ type: 'oauth', grant: 'refresh_token', client_auth: 'none' }, secrets);
-    await expect(started).rejects.toMatchObject({ code: 'no_token_store' });
+    await expect(started).rejects.toMatchObject({ code: 'settings_invalid' });
   });
 });

@@ -86,7 +86,7 @@ describe('a JWT that is signed here', () => {
       '-----BEGIN PRIVATE KEY-----\ncanary\n-----END PRIVATE KEY-----',
     ],
   ])('a key with %s is refused before any request', async (_, scheme, text) => {
-    await expect(stage(scheme, { type: 'jwt', key: text })).rejects.toMatchObject({ code: 'bad_auth_key' });
+    await expect(stage(scheme, { type: 'jwt', key: text })).rejects.toMatchObject({ code: 'settings_invalid' });
     await expect(stage(scheme, { type: 'jwt', key: text })).rejects.not.toThrow('canary');
   });
 });

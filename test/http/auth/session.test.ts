@@ -86,7 +86,7 @@ describe('a session', () => {
       'bad_token',
       'stop',
     ],
-    ['a service that fails', (response) => json(response, {}, 503), 'token_unavailable', 'retry'],
+    ['a service that fails', (response) => json(response, {}, 503), 'unreachable', 'retry'],
   ])('%s: is told, without the secret', async (_, answer, code, recovery) => {
     const { ask } = await stage(scheme, secrets, (_request, response) => answer(response));
     const error = await errorOf(ask());

@@ -7,7 +7,7 @@ describe('a token endpoint that does not give what was asked for', () => {
   it('F223 without a valid token a failing endpoint is retried, and then the request fails', async () => {
     const service = await serveOauth({ token: (response) => json(response, {}, 503) });
     const error = await errorOf(oauthClient(service, { profile: testProfile({ http: { attempts: 3 } }) })());
-    expect(error).toMatchObject({ code: 'token_unavailable', recovery: 'retry' });
+    expect(error).toMatchObject({ code: 'unreachable', recovery: 'retry' });
     expect([service.tokenCalls().length, service.apiCalls().length]).toEqual([3, 0]);
   });
 

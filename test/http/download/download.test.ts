@@ -96,7 +96,7 @@ describe('a file of the service', () => {
     expect(logged).toEqual([
       [503, 'service_error'],
       [429, 'limited'],
-      [200, 'connection_lost'],
+      [200, 'unreachable'],
       [200, 'file'],
     ]);
   });
@@ -152,7 +152,7 @@ describe('a file of the service', () => {
     const service = await serve((_, response) => response.writeHead(206).end(PICTURE));
     const stage = stageFor(service.origin);
     expect(await errorOf(stage.fetch(`${service.origin}/f`))).toMatchObject({
-      code: 'connection_lost',
+      code: 'service_error',
       recovery: 'retry',
     });
     expect(stage.left()).toEqual([]);
@@ -294,7 +294,7 @@ describe('a file that must not be taken', () => {
     const service = await serve((_, response) => sendFile(response, pngOf(200_000, 30_000, 30_000)));
     expect(await stageFor(service.origin).fetch(`${service.origin}/f`)).toEqual({
       kind: 'refused',
-      code: 'file_pixels',
+      code: 'file_too_large',
       reason: 'the picture has 30000 × 30000 pixels, more than 100000000',
     });
   });

@@ -156,7 +156,7 @@ describe('an end by the value of the cursor', () => {
   });
 
   it('is not believed where has_more says the opposite', async () => {
-    expect(await ended({ ...declared, has_more: 'has_more' }, contradicting)).toEqual([0, 'pagination_missing']);
+    expect(await ended({ ...declared, has_more: 'has_more' }, contradicting)).toEqual([0, 'pagination_invalid']);
   });
 });
 
@@ -241,7 +241,7 @@ describe('pages behind the last record', () => {
       listing(numbered(25), 'id'),
       [10, 'guard_unsorted'],
     ],
-    ['need the field', byAt, listing(numbered(25), 'id'), [0, 'pagination_missing']],
+    ['need the field', byAt, listing(numbered(25), 'id'), [0, 'pagination_invalid']],
     ['lose records that share a value', byAt, listing(ties, 'at'), [24, 'unproved']],
     ['are proved by a total', { ...byAt, total: 'total' }, listing(tied, 'at'), [25, 'by total']],
   ])('%s', async (_, page, respond, expected) => {

@@ -48,7 +48,7 @@ describe('F055 follows only links that stay at home', () => {
     ['half a character', '/x\ud800'],
     ['no URL at all', 'https://['],
   ])('refuses %s', (_, link) => {
-    expect(linkedPosition(BASE, ANSWERED, link)).toMatchObject({ code: 'bad_next' });
+    expect(linkedPosition(BASE, ANSWERED, link)).toMatchObject({ code: 'pagination_invalid' });
   });
 
   it('does not print a password that stands in a refused link', () => {
@@ -86,7 +86,7 @@ describe('a stored position', () => {
     '/%5B%22en%22 /x',
     '/x#evil',
   ])('%j is refused', (stored) => {
-    expect(() => loadPosition(stored, {}, {})).toThrow(expect.objectContaining({ code: 'bad_position' }));
+    expect(() => loadPosition(stored, {}, {})).toThrow(expect.objectContaining({ code: 'warehouse_corrupt' }));
   });
 
   it.each([

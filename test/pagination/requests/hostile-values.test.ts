@@ -96,7 +96,12 @@ const hostile = fc.oneof(
 );
 
 /** Codes by which a value is refused. */
-const REFUSALS: ReadonlySet<string> = new Set(['bad_template_value', 'bad_query_value', 'bad_next', 'item_unreadable']);
+const REFUSALS: ReadonlySet<string> = new Set([
+  'bad_template_value',
+  'bad_query_value',
+  'pagination_invalid',
+  'item_missing',
+]);
 
 /** Runs it; what it asked, or null if it refused to. Fails for an error that is none of a value. */
 async function asking(work: () => Promise<unknown>): Promise<Raw[] | null> {

@@ -108,7 +108,7 @@ it.skipIf(process.getuid?.() !== 0)('is not believed by root if another user cou
   const server = createServer().listen(socket);
   onTestFinished(() => void server.close());
   await once(server, 'listening');
-  const denied = { code: 'control_denied' };
+  const denied = { code: 'serve_missing' };
   chownSync(socket, 65_534, 65_534);
   await expect(findSocket(socket, null)).rejects.toMatchObject(denied);
   chownSync(folder, 65_534, 65_534);

@@ -69,7 +69,7 @@ describe.for(eitherDatabase(import.meta.filename))('the receiver on $name', (dat
     await expect(send(port, signed(source))).rejects.toMatchObject({ code: 'ECONNREFUSED' });
     await receiver.close();
     const none = { seq: 1, state: 'done', finished_at: LATER, ...SETTLED } as const;
-    await expect(receiver.inbox('blog').settle([none])).rejects.toMatchObject({ code: 'inbox_closed' });
+    await expect(receiver.inbox('blog').settle([none])).rejects.toMatchObject({ code: 'warehouse_gone' });
   });
 });
 

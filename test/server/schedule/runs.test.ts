@@ -184,7 +184,7 @@ describe('scanNow', () => {
 
   it('refuses a resource that it does not know, and all that is left when it stops', async () => {
     const played = started({ schedule: SELDOM, course: (_, __, signal) => never(signal) });
-    await expect(played.scheduler.scanNow('pages', 'sync')).rejects.toMatchObject({ code: 'unknown_resource' });
+    await expect(played.scheduler.scanNow('pages', 'sync')).rejects.toMatchObject({ code: 'settings_invalid' });
     const asked = played.scheduler.scanNow('content', 'sync').catch((error: unknown) => error);
     await played.clock.advance(1_000);
     await played.scheduler.stop();

@@ -117,7 +117,7 @@ export async function grantReading(session: Session, schema: string, role: strin
 export async function revokeReading(session: Session, schema: string, role: string): Promise<Readers> {
   const { execute } = session;
   if (!(await readRole(session, role)).exists) {
-    throw new ConfigError('grants_unsupported', `there is no role "${role}"`, {
+    throw new ConfigError('usage', `there is no role "${role}"`, {
       hint: 'nothing is left to be revoked',
     });
   }
@@ -134,18 +134,14 @@ export async function revokeReading(session: Session, schema: string, role: stri
 async function createRole(session: Session, role: string): Promise<boolean> {
   const { exists, is_writer, may_create } = await readRole(session, role);
   if (is_writer) {
-    throw new ConfigError(
-      'grants_unsupported',
-      `the role "${role}" may do all that content-sync may, and not only read`,
-      {
-        hint: 'name another role with --role: one that is missing is made',
-      },
-    );
+    throw new ConfigError('usage', `the role "${role}" may do all that content-sync may, and not only read`, {
+      hint: 'name another role with --role: one that is missing is made',
+    });
   }
   if (exists) return false;
   const statement = `CREATE ROLE ${quoted(role)} NOLOGIN`;
   if (!may_create) {
-    throw new ConfigError('grants_unsupported', `there is no role "${role}", and content-sync may not make one`, {
+    throw new ConfigError('warehouse_refused', `there is no role "${role}", and content-sync may not make one`, {
       hint: `have an administrator run: ${statement}; then run the same command again`,
     });
   }

@@ -6,7 +6,8 @@ import { DatabaseSync, type SQLInputValue, type SQLOutputValue } from 'node:sqli
 import { pathToFileURL } from 'node:url';
 import Database from 'better-sqlite3';
 import { Kysely } from 'kysely';
-import { ConfigError, messageOf, SyncError } from '../../../model/errors.ts';
+import { ConfigError, messageOf } from '../../../model/errors.ts';
+import { SnapshotLost } from '../../snapshot-reader.ts';
 import { databaseError } from './errors.ts';
 import { BUSY_TIMEOUT_MS, fileDialect } from './open-file.ts';
 
@@ -20,7 +21,7 @@ export interface ReadOnlyFile<Tables> {
   stepsDone: () => string[] | null;
   /** Begins a snapshot: later writes are not seen. */
   freeze: () => void;
-  /** Rows of a query, integers as bigint. Throws `snapshot_lost` if a file without a log was written to. */
+  /** Rows of a query, integers as bigint. Throws `SnapshotLost` if a file without a log was written to. */
   rows: (query: string) => Iterable<SQLOutputValue[]>;
   close: () => Promise<void>;
 }
@@ -39,7 +40,7 @@ type Guarded = <T>(work: () => T) => T;
 /**
  * Opens a file for reading, also in a folder where nothing can be written. SQLite would create a log, which could block
  * a writer under another user. A file without a log has no writer, so it is opened as immutable; only Node's driver can
- * do that. `isShared` opens it with a log, after `snapshot_lost`. Throws `ConfigError`.
+ * do that. `isShared` opens it with a log, after `SnapshotLost`. Throws `ConfigError`.
  */
 export function openReadOnly<Tables>(file: string, isShared = false): ReadOnlyFile<Tables> {
   // In this order: a later writer changes the stamp, or has a log.
@@ -92,8 +93,8 @@ function fileStamp(file: string): string {
 /** Longer than the resolution of a file system's clock. */
 const TICK_MS = 20;
 
-function snapshotLost(file: string): SyncError {
-  return new SyncError('snapshot_lost', `${file}: another process has written to it while it was read`, {
+function snapshotLost(file: string): SnapshotLost {
+  return new SnapshotLost('warehouse_busy', `${file}: another process has written to it while it was read`, {
     recovery: 'retry',
     hint: 'run the same command again: it reads beside that process then',
   });

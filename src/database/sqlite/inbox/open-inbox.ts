@@ -55,7 +55,7 @@ function sqliteInbox(open: OpenFile<InboxTables>, file: string): Inbox {
     } catch (error) {
       // A closed database, or a bug: waiting does not help.
       if (error instanceof TypeError) {
-        throw new SyncError('inbox_closed', error.message, { recovery: 'stop', cause: error });
+        throw new SyncError('warehouse_gone', error.message, { recovery: 'stop', cause: error });
       }
       throw databaseError(error, file);
     }
