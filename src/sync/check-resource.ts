@@ -32,7 +32,7 @@ import { fieldAt } from '../rows/records/as-record.ts';
 import { refuseOutside } from './reports/read-range.ts';
 import {
   addDays,
-  dayOf,
+  toDay,
   dayReading,
   localDay,
   rangeQuery,
@@ -164,7 +164,7 @@ async function windowsFinding(context: RequestContext, windows: ReportWindows): 
   const wider = hasEnd ? (await recordsOf(two)).records : [];
   const last = addDays(one.to, -1);
   const days = one.from === last ? one.from : `${one.from} to ${last}`;
-  const ofOne = wider.filter(({ value }) => (dayOf(fieldAt(value, windows.field), reading) ?? '') < one.to).length;
+  const ofOne = wider.filter(({ value }) => (toDay(fieldAt(value, windows.field), reading) ?? '') < one.to).length;
   const check = 'windows';
   if (isReadToEnd && records.length < ofOne) {
     const detail = `asked for ${days} the service lists ${records.length} rows, and ${ofOne} of the same days where more is asked for: it does not count the end of a range in`;

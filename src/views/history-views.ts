@@ -1,5 +1,6 @@
-// The views of earlier versions of records: `_history` (each version), `_changes` (each changed field) and `_states` (each
-// period in which a record was published or not).
+// Views of what records were before: `content_history` (a row for each version), `content_changes` (for each field that a
+// version changed) and `content_states` (for each period in which the record was a draft, published and so on). Each
+// function describes views as data, with the SQL of each column; `plan-views.ts` calls them.
 import type { ViewDialect } from '../database/view-dialect.ts';
 import type { Column } from '../model/table.ts';
 import { LOCAL, zoneNameAt } from '../model/time-zone.ts';
@@ -18,13 +19,13 @@ import {
   type ViewModel,
 } from './view.ts';
 
-/** Names of computed columns, which no field of the source takes. */
+/** Names of columns that are computed: a key field with such a name gets another name. */
 const COMPUTED: ReadonlySet<string> = new Set(['version', 'valid_from', 'valid_to', 'is_current', 'is_deleted']);
 
 /** `<resource>_history` for resources that keep all versions: what a record was, and from when to when. */
 export function historyViews(model: ViewModel, planned: PlannedViews): View[] {
   const { dialect } = model;
-  return withHistory(model).flatMap((viewed): View[] => {
+  return resourcesWithHistory(model).flatMap((viewed): View[] => {
     const { resource } = viewed;
     const [main] = viewed.tables;
     const live = main === undefined ? undefined : planned.get(`${main.name}_live`);
@@ -32,10 +33,10 @@ export function historyViews(model: ViewModel, planned: PlannedViews): View[] {
     const [key = ''] = main.key;
     const keyName = COMPUTED.has(key) ? `source_${key}` : key;
     const keyDescription = live.columns.find(({ name }) => name === key)?.description ?? null;
-    // The day is part of the key, so that `is_final` of a version is that of its record's row.
+    // A version is final if the row of its record is: the day is part of the key, so all versions are in one window.
     const row = ` FROM ${dialect.id(main.name)} AS r WHERE r.${dialect.id(key)} = v.${dialect.id('id')}`;
-    const final = finalColumn(model, viewed, 'r.').map((each) =>
-      Object.assign(each, { sql: `(SELECT ${each.sql}${row})` }),
+    const final = finalColumn(model, viewed, 'r.').map((column) =>
+      Object.assign(column, { sql: `(SELECT ${column.sql}${row})` }),
     );
     return [
       {
@@ -56,38 +57,24 @@ export function historyViews(model: ViewModel, planned: PlannedViews): View[] {
 }
 
 /** The resources that keep all versions. */
-function withHistory({ resources }: ViewModel): ViewedResource[] {
+function resourcesWithHistory({ resources }: ViewModel): ViewedResource[] {
   return resources.filter(({ profile }) => profile.history === 'all');
 }
 
 function versionColumns({ dialect }: ViewModel): ViewColumn[] {
-  const [since, until] = [`v.${dialect.id('valid_from')}`, `v.${dialect.id('valid_to')}`];
-  const isDeleted = `(v.${dialect.id('op')} = 'delete')`;
+  const cell = (name: string): string => `v.${dialect.id(name)}`;
+  const since = 'Since when the record had these values: when it was requested.';
+  const isDeleted = 'True if the record was deleted then: its fields are null.';
   return [
-    columnWithoutSource(
-      'version',
-      'integer',
-      `v.${dialect.id('version')}`,
-      'The number of the version of the record, from 1.',
-    ),
-    columnWithoutSource(
-      'valid_from',
-      'timestamp',
-      since,
-      'Since when the record had these values: when it was requested.',
-    ),
-    columnWithoutSource('valid_to', 'timestamp', until, 'Until when; null for the latest version.'),
-    columnWithoutSource('is_current', 'boolean', `(${until} IS NULL)`, 'True for the latest version.'),
-    columnWithoutSource(
-      'is_deleted',
-      'boolean',
-      isDeleted,
-      'True if the record was deleted then: its fields are null.',
-    ),
+    columnWithoutSource('version', 'integer', cell('version'), 'The number of the version of the record, from 1.'),
+    columnWithoutSource('valid_from', 'timestamp', cell('valid_from'), since),
+    columnWithoutSource('valid_to', 'timestamp', cell('valid_to'), 'Until when; null for the latest version.'),
+    columnWithoutSource('is_current', 'boolean', `(${cell('valid_to')} IS NULL)`, 'True for the latest version.'),
+    columnWithoutSource('is_deleted', 'boolean', `(${cell('op')} = 'delete')`, isDeleted),
   ];
 }
 
-/** The fields of a version, named and typed as in the view of live rows, then its lists. */
+/** The fields of a version, with the names of the live view and types at least as wide, and then its lists. */
 function recordColumns({ dialect }: ViewModel, resource: ViewedResource, live: PlannedView): ViewColumn[] {
   const [main] = resource.tables;
   if (main === undefined) return [];
@@ -95,9 +82,9 @@ function recordColumns({ dialect }: ViewModel, resource: ViewedResource, live: P
   const columns = live.columns.flatMap(({ name, description, source, references, type, needs }): ViewColumn[] => {
     const column = source === null ? undefined : bySource.get(source);
     if (source === null || column === undefined || column.path.at(-1) === OVERFLOW) return [];
-    // A second column of the field holds the exact text of a number; `planView` adds one to this view as well.
+    // The live view may have a second column for the exact text of a number; `planView` adds that one here too.
     bySource.delete(source);
-    // Earlier versions may hold values that need the wider type of the view.
+    // Earlier versions may hold values that need a wider type than the table has now.
     const readType = widen(column.type, needs ?? type);
     const sql = bodyValue(dialect, resource, { ...column, type: readType });
     return [{ name, type: readType, sql, description, source, references }];
@@ -106,25 +93,25 @@ function recordColumns({ dialect }: ViewModel, resource: ViewedResource, live: P
   return [...columns, ...listColumns(dialect, resource).filter(({ source }) => !sources.has(source))];
 }
 
-/** The value of a column as an expression over the body of a version. */
+/** The SQL that reads the value of a column from the body of a version. */
 function bodyValue(dialect: ViewDialect, { profile }: ViewedResource, { path, type }: Omit<Column, 'name'>): string {
   const { times, fields } = profile;
   const zone = zoneNameAt(times, pathText(path));
   const value = dialect.bodies.value(keysOf(path), type, zone === LOCAL ? null : zone);
   if (fields[pathText(path)]?.type !== type || type === 'text' || type === 'json') return value;
-  // Values of a field whose type the profile pins may have another notation, such as numbers in texts.
+  // If the profile sets the type of the field, the service may write its values otherwise, such as numbers as texts.
   const text = dialect.bodies.value(keysOf(path), 'text', null);
   return `COALESCE(${value}, ${dialect.once(text, (sql) => dialect.converted(sql, 'text', type))})`;
 }
 
-/** The lists of the record itself; nested lists are part of their values. */
+/** A column for each list of the record. Lists within a list are part of its value. */
 function listColumns(dialect: ViewDialect, { tables }: ViewedResource): ViewColumn[] {
   const parent = `${tables[0]?.name ?? ''}_`;
   const lists = tables.filter(({ path }) => path.length > 0 && path.indexOf(EACH) === path.length - 1);
   return lists.map(({ name: table, path }) => {
     const source = visibleText(pathText(path));
     return {
-      // Names of tables are unique, while two fields may have one name in snake_case.
+      // The name of the list's table is unique; two fields may become the same name in snake_case.
       name: table.startsWith(parent) ? table.slice(parent.length) : table,
       type: 'json',
       sql: dialect.bodies.list(keysOf(path)),
@@ -137,13 +124,13 @@ function listColumns(dialect: ViewDialect, { tables }: ViewedResource): ViewColu
 
 /** `<resource>_changes`: each field that a version has changed, as texts, with deletes and restores. */
 export function changesViews(model: ViewModel, planned: PlannedViews): View[] {
-  return withHistory(model).flatMap(({ resource }): View[] => {
+  return resourcesWithHistory(model).flatMap(({ resource }): View[] => {
     const history = planned.get(`${resource}_history`);
     if (history === undefined) return [];
     const [key] = history.columns;
     const { dialect } = model;
     const cell = (name: string): string => `c.${dialect.id(name)}`;
-    // The parts of the union have different types.
+    // The queries of the union have different types.
     const text = (name: string, description: string): ViewColumn =>
       columnWithoutSource(name, 'text', dialect.declared(cell(name), 'text'), description);
     return [
@@ -165,13 +152,13 @@ export function changesViews(model: ViewModel, planned: PlannedViews): View[] {
   });
 }
 
-/** Versions compared with the one before, or with the one before a delete. */
+/** The query for changed fields: compares each version (`n`) with the last one before it that was no delete (`o`). */
 function editRows(dialect: ViewDialect, history: PlannedView): string {
   const id = (name: string): string => dialect.id(name);
-  const fields = comparedColumns(history).map(({ field, shown }) => ({
+  const fields = comparedColumns(history).map(({ field, column: { name, type } }) => ({
     field,
-    before: dialect.text(`o.${id(shown.name)}`, shown.type),
-    after: dialect.text(`n.${id(shown.name)}`, shown.type),
+    before: dialect.text(`o.${id(name)}`, type),
+    after: dialect.text(`n.${id(name)}`, type),
   }));
   const rows = dialect.differing(fields);
   const key = id(history.columns[0]?.name ?? '');
@@ -179,18 +166,18 @@ function editRows(dialect: ViewDialect, history: PlannedView): string {
   return `SELECT n.${key}, n.version AS version, n.valid_from AS changed_at, ${rows.field} AS field, ${rows.before} AS old_value, ${rows.after} AS new_value FROM ${id(history.name)} AS n JOIN ${id(history.name)} AS o ON o.${key} = n.${key} AND o.version = (${last})${rows.join} WHERE NOT n.is_deleted AND ${rows.where}`;
 }
 
-/** The fields of the source. If a second column holds the exact text of a field, that column is compared. */
-function comparedColumns({ columns }: PlannedView): { field: string; shown: ViewColumn }[] {
+/** The fields that are compared, each by the column with its exact text if it has such a second column. */
+function comparedColumns({ columns }: PlannedView): { field: string; column: ViewColumn }[] {
   const fields = Map.groupBy(
     columns.filter(({ source }) => source !== null),
     ({ source }) => source,
   );
   return [...fields.values()].flatMap(([first, second]) =>
-    first === undefined ? [] : [{ field: first.name, shown: second ?? first }],
+    first === undefined ? [] : [{ field: first.name, column: second ?? first }],
   );
 }
 
-/** Deletes, and restores after them, as changes of `_deleted_at`. */
+/** The queries for deletes, and for restores after them, as changes of `_deleted_at`. */
 function deleteRows(dialect: ViewDialect, { name, columns }: PlannedView): string[] {
   const [view, key] = [dialect.id(name), dialect.id(columns[0]?.name ?? '')];
   const none = dialect.converted('NULL', 'text', 'text');
@@ -204,7 +191,7 @@ function deleteRows(dialect: ViewDialect, { name, columns }: PlannedView): strin
 
 /** `<resource>_states`: each period in which a record had one state of publishing and was not deleted. */
 export function statesViews(model: ViewModel, planned: PlannedViews): View[] {
-  return withHistory(model).flatMap((resource) => {
+  return resourcesWithHistory(model).flatMap((resource) => {
     const history = planned.get(`${resource.resource}_history`);
     const column = stateColumn(resource);
     const source = column === null ? null : visibleText(pathText(column.path));
@@ -219,6 +206,7 @@ function statesView(model: ViewModel, resource: ViewedResource, history: Planned
   const { dialect } = model;
   const computed = (name: string, type: ColumnType, description: string): ViewColumn =>
     columnWithoutSource(name, type, dialect.declared(`s.${name}`, type), description);
+  const isPublishedSql = isPublished(model, resource, 's.state');
   return {
     name: `${resource.resource}_states`,
     resource: resource.resource,
@@ -228,22 +216,20 @@ function statesView(model: ViewModel, resource: ViewedResource, history: Planned
       computed('state', 'text', `The value of ${state.name}.`),
       computed('valid_from', 'timestamp', 'Since when the record was in this state.'),
       computed('valid_to', 'timestamp', 'Until when; null if it still is.'),
-      columnWithoutSource(
-        'is_published',
-        'boolean',
-        isPublished(model, resource, 's.state'),
-        'True if it was published then.',
-      ),
+      columnWithoutSource('is_published', 'boolean', isPublishedSql, 'True if it was published then.'),
     ],
     from: ` FROM (${statePeriods(dialect, history, state)}) AS s`,
   };
 }
 
-/** Each version counts the periods that have begun by then; a version that marks a delete belongs to no period. */
+/**
+ * The query for the periods of `statesViews`. `begins` is 1 for a version with another state than the one before, or after
+ * a delete; the sum of these numbers the periods (`stretch`), and the versions of each are combined into one row.
+ */
 function statePeriods(dialect: ViewDialect, history: PlannedView, { name, type }: ViewColumn): string {
   const key = dialect.id(history.columns[0]?.name ?? '');
   const versions = `SELECT h.${key}, h.version, h.valid_from, h.valid_to, h.is_deleted, ${dialect.text(`h.${dialect.id(name)}`, type)} AS state FROM ${dialect.id(history.name)} AS h`;
-  const begun = `SELECT v.*, CASE WHEN lag(NOT v.is_deleted) OVER w AND COALESCE(lag(v.state) OVER w, '') = COALESCE(v.state, '') AND (lag(v.state) OVER w IS NULL) = (v.state IS NULL) THEN 0 ELSE 1 END AS begins FROM (${versions}) AS v WINDOW w AS (PARTITION BY v.${key} ORDER BY v.version)`;
-  const counted = `SELECT b.*, sum(b.begins) OVER (PARTITION BY b.${key} ORDER BY b.version) AS stretch FROM (${begun}) AS b`;
-  return `SELECT c.${key}, c.state, min(c.valid_from) AS valid_from, CASE WHEN count(*) = count(c.valid_to) THEN max(c.valid_to) END AS valid_to FROM (${counted}) AS c WHERE NOT c.is_deleted GROUP BY c.${key}, c.stretch, c.state`;
+  const withBegins = `SELECT v.*, CASE WHEN lag(NOT v.is_deleted) OVER w AND COALESCE(lag(v.state) OVER w, '') = COALESCE(v.state, '') AND (lag(v.state) OVER w IS NULL) = (v.state IS NULL) THEN 0 ELSE 1 END AS begins FROM (${versions}) AS v WINDOW w AS (PARTITION BY v.${key} ORDER BY v.version)`;
+  const numbered = `SELECT b.*, sum(b.begins) OVER (PARTITION BY b.${key} ORDER BY b.version) AS stretch FROM (${withBegins}) AS b`;
+  return `SELECT c.${key}, c.state, min(c.valid_from) AS valid_from, CASE WHEN count(*) = count(c.valid_to) THEN max(c.valid_to) END AS valid_to FROM (${numbered}) AS c WHERE NOT c.is_deleted GROUP BY c.${key}, c.stretch, c.state`;
 }

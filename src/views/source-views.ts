@@ -1,4 +1,6 @@
-// The views of the whole source: calendar, deletes, schema log, freshness, dictionary.
+// Views over internal tables, which tell an analyst about the copy itself: how fresh it is (`sync_freshness`), what was
+// deleted (`sync_deletes`), which columns exist (`sync_dictionary`), and so on. Each function describes one view as data,
+// with the SQL of each column; `plan-views.ts` calls them.
 import { INTERNAL_COLUMNS } from '../database/table-layout.ts';
 import type { ViewDialect } from '../database/view-dialect.ts';
 import type { Column } from '../model/table.ts';
@@ -15,10 +17,9 @@ import {
   type ViewModel,
 } from './view.ts';
 
-/** A column of a view over internal tables. */
 type SourceViewColumn = readonly [name: string, type: ColumnType, sql: string, description: string];
 
-/** A view of the whole source over internal tables. */
+/** Returns a list with one view, as `plan-views.ts` expects it of each kind of view. */
 function sourceView(name: string, description: string, columns: readonly SourceViewColumn[], from: string): View[] {
   return [
     { name, resource: null, description, columns: columns.map((column) => columnWithoutSource(...column)), from },
@@ -76,7 +77,7 @@ export function schemaLogView({ dialect }: ViewModel): View[] {
   return sourceView('sync_schema_log', description, columns, ' FROM "_sync_schema_changes" AS c');
 }
 
-/** Converts a stored type to the database's own name for it; NULL for none. */
+/** The SQL that converts a stored type to the database's own name for it. */
 function typeName(dialect: ViewDialect, sql: string): string {
   const names = COLUMN_TYPES.map(
     (type) => `WHEN ${dialect.literal(type)} THEN ${dialect.literal(dialect.types[type])}`,
@@ -101,21 +102,24 @@ function asText(sql: string): string {
 }
 
 /**
- * `sync_freshness`: age and size of the copy of each resource. Its first columns are those of the migrations. Columns that
- * read a table are subqueries, so that queries without them do not wait for it.
+ * `sync_freshness`: age and size of the copy of each resource. Columns that read a table of records are subqueries, so that
+ * a query without these columns does not wait for that table.
  */
 export function freshnessView({ resources, dialect, copied }: ViewModel, planned: PlannedViews): View[] {
-  const rows = (where: string) => (table: string) => `(SELECT count(*) FROM ${dialect.id(table)} AS t${where})`;
+  const countRows = (table: string, where: string): string =>
+    `(SELECT count(*) FROM ${dialect.id(table)} AS t${where})`;
+  const countDeleted = (table: string): string => countRows(table, ` WHERE t."_deleted_at" IS NOT NULL`);
   // Both counts use an index, while counting live rows directly would read the table.
-  const [all, deleted] = [rows(''), rows(` WHERE t."_deleted_at" IS NOT NULL`)];
-  const altered = rows(` WHERE t."_deleted_at" IS NULL AND t."_version" > 1`);
-  const count = (sqlOf: (table: string) => string): string => {
+  const countLive = (table: string): string => `${countRows(table, '')} - ${countDeleted(table)}`;
+  const countAltered = (table: string): string =>
+    countRows(table, ` WHERE t."_deleted_at" IS NULL AND t."_version" > 1`);
+  const byResource = (countIn: (table: string) => string): string => {
     const cases = resources.flatMap(({ resource, tables: [main] }) =>
-      main === undefined ? [] : [`WHEN ${dialect.literal(resource)} THEN ${sqlOf(main.name)}`],
+      main === undefined ? [] : [`WHEN ${dialect.literal(resource)} THEN ${countIn(main.name)}`],
     );
     return `CAST(${cases.length === 0 ? 'NULL' : `CASE known."resource" ${cases.join(' ')} END`} AS BIGINT)`;
   };
-  const newest = resources.flatMap((each) => newestTimes(each, dialect, planned));
+  const newest = resources.flatMap((each) => selectTimes(each, dialect, planned));
   // A selected column keeps its declared type in SQLite, the result of max() does not.
   const newestAt =
     newest.length === 0
@@ -133,9 +137,14 @@ export function freshnessView({ resources, dialect, copied }: ViewModel, planned
     ['open_rejects', 'integer', `CAST(${REJECTS} AS BIGINT)`, 'Records that could not be stored.'],
     ['last_run_warnings', 'text', asText(lastRun('warnings')), 'The warnings of its last run, as JSON.'],
     ['newest_record_at', 'timestamp', newestAt, 'When the service last changed a live record, UTC.'],
-    ['rows_live', 'integer', count((table) => `${all(table)} - ${deleted(table)}`), 'Live records.'],
-    ['rows_deleted', 'integer', count(deleted), 'Records that are deleted and kept.'],
-    ['rows_altered', 'integer', count(altered), 'Live records that have changed since they were first copied.'],
+    ['rows_live', 'integer', byResource(countLive), 'Live records.'],
+    ['rows_deleted', 'integer', byResource(countDeleted), 'Records that are deleted and kept.'],
+    [
+      'rows_altered',
+      'integer',
+      byResource(countAltered),
+      'Live records that have changed since they were first copied.',
+    ],
     ['last_verified_at', 'timestamp', lastVerification('ended_at'), 'When the copy was last verified, UTC.'],
     ['last_verification', 'text', asText(lastVerification('verdict')), 'Its result: equal or differs.'],
     // Tables and views of a resource stay after it is removed from the profile or the settings.
@@ -150,20 +159,22 @@ export function freshnessView({ resources, dialect, copied }: ViewModel, planned
   return sourceView('sync_freshness', description, columns, FRESHNESS_FROM);
 }
 
-/** Selects the times of live records. The first non-null of several fields counts, as in the copy itself. */
-function newestTimes(
+/**
+ * The query for the times of change of the live records of a resource; of several fields, the first that is not null
+ * counts. A resource without a time of change uses its time of publication.
+ */
+function selectTimes(
   { resource, tables: [table], profile }: ViewedResource,
   dialect: ViewDialect,
   planned: PlannedViews,
 ): string[] {
   const view = table === undefined ? undefined : planned.get(`${table.name}_live`);
   if (table === undefined || view === undefined) return [];
-  const timed = (columns: readonly Column[]): ViewColumn[] =>
-    columns.flatMap(({ name }) =>
-      view.columns.filter((shown) => shown.name === name && ['timestamp', 'date'].includes(shown.type)),
-    );
-  const updated = timed(updatedColumns(table.columns, profile));
-  const published = timed(table.columns).filter(({ name }) => name.startsWith('published'));
+  const viewTimes = view.columns.filter(({ type }) => type === 'timestamp' || type === 'date');
+  const timesOf = (columns: readonly Column[]): ViewColumn[] =>
+    columns.flatMap(({ name }) => viewTimes.filter((column) => column.name === name));
+  const updated = timesOf(updatedColumns(table.columns, profile));
+  const published = timesOf(table.columns).filter(({ name }) => name.startsWith('published'));
   const columns = updated.length > 0 ? updated : published.slice(0, 1);
   if (columns.length === 0) return [];
   const times = columns.map(({ name, type }) => {
@@ -178,60 +189,36 @@ function newestTimes(
 /** `<resource>_windows` for each resource that is requested by windows: the state of each window. */
 export function windowViews({ resources, dialect }: ViewModel): View[] {
   const day = (name: string): string => dialect.day(`w."${name}"`);
-  const columns = [
-    columnWithoutSource('window_start', 'date', day('window_start'), 'The first day of the window.'),
-    columnWithoutSource('window_end', 'date', day('window_end'), 'The first day after it.'),
-    columnWithoutSource('is_final', 'boolean', 'w."is_final" = 1', 'False while the service may still change it.'),
-    columnWithoutSource(
-      'rows',
-      'integer',
-      'w."rows"',
-      'Live rows when it was last read; of a dropped window, those it had.',
-    ),
-    columnWithoutSource('fetched_at', 'timestamp', 'w."fetched_at"', 'When the rows were requested, UTC.'),
-    columnWithoutSource('changed_at', 'timestamp', 'w."changed_at"', 'When its rows last changed, UTC.'),
-    columnWithoutSource(
-      'dropped_at',
-      'timestamp',
-      'w."dropped_at"',
-      'When its rows were removed from the copy by age, UTC.',
-    ),
-    columnWithoutSource(
-      'held_at',
-      'timestamp',
-      'w."held_at"',
-      'Since when a change waits for a user to confirm it, UTC.',
-    ),
-    columnWithoutSource(
-      'is_capped',
-      'boolean',
-      'w."capped" = 1',
-      'True if the service may not have listed all of its rows.',
-    ),
-    columnWithoutSource(
-      'totals',
-      'text',
-      'w."totals"',
-      'Sums of the service that differ from those of the rows, as JSON.',
-    ),
+  const columns: SourceViewColumn[] = [
+    ['window_start', 'date', day('window_start'), 'The first day of the window.'],
+    ['window_end', 'date', day('window_end'), 'The first day after it.'],
+    ['is_final', 'boolean', 'w."is_final" = 1', 'False while the service may still change it.'],
+    ['rows', 'integer', 'w."rows"', 'Live rows when it was last read; of a dropped window, those it had.'],
+    ['fetched_at', 'timestamp', 'w."fetched_at"', 'When the rows were requested, UTC.'],
+    ['changed_at', 'timestamp', 'w."changed_at"', 'When its rows last changed, UTC.'],
+    ['dropped_at', 'timestamp', 'w."dropped_at"', 'When its rows were removed from the copy by age, UTC.'],
+    ['held_at', 'timestamp', 'w."held_at"', 'Since when a change waits for a user to confirm it, UTC.'],
+    ['is_capped', 'boolean', 'w."capped" = 1', 'True if the service may not have listed all of its rows.'],
+    ['totals', 'text', 'w."totals"', 'Sums of the service that differ from those of the rows, as JSON.'],
   ];
   return resources.flatMap(({ resource, profile, tables: [main] }) => {
     if (profile.windows === null || main === undefined) return [];
     const description = `The windows of the ${resource} reports, one a row: when each was read, and whether it may still change.`;
     const from = ` FROM "_sync_windows" AS w WHERE w."resource" = ${dialect.literal(resource)}`;
-    return [{ name: `${main.name}_windows`, resource: null, description, columns, from }];
+    return sourceView(`${main.name}_windows`, description, columns, from);
   });
 }
 
 /** `sync_dictionary`: every column of every copied table and managed view. */
 export function dictionaryView(model: ViewModel, planned: PlannedViews): View[] {
   const { dialect } = model;
-  // True for these columns, given as `table.column`.
-  const isAmong = (columns: readonly string[]): string => {
+  // The SQL that is true for these columns, given as `table.column`.
+  const matchColumns = (columns: readonly string[]): string => {
     const list = columns.map((column) => dialect.literal(column)).join(', ');
     return columns.length === 0 ? dialect.no : `(d."table_name" || '.' || d."column_name" IN (${list}))`;
   };
-  const isPersonal = isAmong(personalColumns(model, planned));
+  const isKey = matchColumns(keyColumns(model, planned));
+  const isPersonal = matchColumns(personalColumns(model, planned));
   const columns: SourceViewColumn[] = [
     ['table_name', 'text', 'd."table_name"', 'The table or view.'],
     ['column_name', 'text', 'd."column_name"', 'Its column.'],
@@ -240,13 +227,13 @@ export function dictionaryView(model: ViewModel, planned: PlannedViews): View[] 
     ['description', 'text', 'd."description"', 'What it contains.'],
     ['source_path', 'text', 'd."source_path"', 'The path of the value in the record of the service, with dots.'],
     ['references', 'text', 'd."references"', 'The key that its values name, such as content.id.'],
-    ['is_key', 'boolean', isAmong(keyColumns(model, planned)), 'True for the columns that identify a row.'],
+    ['is_key', 'boolean', isKey, 'True for the columns that identify a row.'],
     ['is_personal', 'boolean', isPersonal, 'True if the profile hashes or excludes the field.'],
   ];
-  // SQLite takes the types of a union from bare columns of the last part, or from casts in the first.
-  const parts = [describeInternalColumns(dialect), tableColumns(model, planned), viewColumns(dialect)];
+  // The order matters: SQLite takes the types of a union from casts in its first query, or from columns of its last one.
+  const queries = [selectInternalColumns(dialect), selectTableColumns(model, planned), selectViewColumns(dialect)];
   const description = 'Every column of the copied tables and of the views over them.';
-  return sourceView('sync_dictionary', description, columns, ` FROM (${parts.join(' UNION ALL ')}) AS d`);
+  return sourceView('sync_dictionary', description, columns, ` FROM (${queries.join(' UNION ALL ')}) AS d`);
 }
 
 /** The columns, as `table.column`, that identify a row. */
@@ -279,26 +266,27 @@ function personalColumns({ resources }: ViewModel, planned: PlannedViews): strin
   });
 }
 
-/** The columns of managed views, for the dictionary. */
-function viewColumns(dialect: ViewDialect): string {
+/** The query for the columns of managed views. */
+function selectViewColumns(dialect: ViewDialect): string {
   return `SELECT v."view_name", v."column_name", ${typeName(dialect, 'v."type"')}, v."first_seen", v."description", v."source_path", v."refers_to" FROM "_sync_view_columns" AS v`;
 }
 
-/** Descriptions of table columns are those of the live view, which has another name if that was taken. */
-function tableColumns({ resources, dialect }: ViewModel, planned: PlannedViews): string {
-  const usual = `c."table_name" || '_live'`;
+/** The query for the columns of tables. Their descriptions are those of the live view of the table. */
+function selectTableColumns({ resources, dialect }: ViewModel, planned: PlannedViews): string {
+  const usualName = `c."table_name" || '_live'`;
+  // A live view has another name if an external object has the usual one.
   const cases = resources.flatMap(({ tables }) =>
     tables.flatMap(({ name }) => {
       const view = planned.get(`${name}_live`)?.name ?? `${name}_live`;
       return view === `${name}_live` ? [] : [`WHEN ${dialect.literal(name)} THEN ${dialect.literal(view)}`];
     }),
   );
-  const live = cases.length === 0 ? usual : `CASE c."table_name" ${cases.join(' ')} ELSE ${usual} END`;
+  const live = cases.length === 0 ? usualName : `CASE c."table_name" ${cases.join(' ')} ELSE ${usualName} END`;
   return `SELECT c."table_name", c."column_name", ${typeName(dialect, 'c."type"')}, c."first_seen", CAST(coalesce(l."description", c."comment") AS TEXT), l."source_path", l."refers_to" FROM "_sync_columns" AS c LEFT JOIN "_sync_view_columns" AS l ON l."view_name" = ${live} AND l."column_name" = c."column_name"`;
 }
 
-/** The internal columns of each copied table, for the dictionary. */
-function describeInternalColumns(dialect: ViewDialect): string {
+/** The query for the internal columns of each table, such as `_deleted_at`. */
+function selectInternalColumns(dialect: ViewDialect): string {
   const text = (value: string): string => asText(dialect.literal(value));
   const rows = INTERNAL_COLUMNS.map(
     ({ name, type, comment }) =>

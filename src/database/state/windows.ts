@@ -113,7 +113,7 @@ const UNITS_PER_MS = [0.001, 1, 1_000];
  * Rows with these days in the column, and a few more: the caller reads texts and applies the zone. An index on the
  * column is used if there is one.
  */
-export async function rowsOfDays(
+export async function readRowsOfDays(
   { own, rows: { named } }: TableAccess,
   table: TableShape,
   column: Column,

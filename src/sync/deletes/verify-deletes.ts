@@ -1,18 +1,20 @@
-// Verifies delete candidates at the end of a run: fetches the records individually, or counts complete scans.
+// Verifies the delete candidates of a resource at the end of its run, and deletes the rows of those that are confirmed.
 //
-// | candidate                               | the profile has `item`                   | it has none                     |
-// |-----------------------------------------|------------------------------------------|---------------------------------|
-// | an operator has confirmed it            | deleted, unless the record exists        | deleted                         |
-// | the record itself says so (`stated`, `left_out`) | deleted                         | deleted                         |
-// | a feed of deletes names it (`told`)     | deleted if 404 and not listed            | deleted if not listed           |
-// | a complete scan did not list it         | deleted if 404                           | deleted, after two scans if     |
-// |                                         |                                          | records can change their page   |
-// | two complete scans did not list it      | deleted if the answer is no such record  | deleted                         |
-// | an event names it (`event`)             | deleted if 404 and not listed            | deleted after one complete scan |
-// | it is listed in an older state (`older`) | the fetched record is loaded            | two full scans decide           |
+// A record that a scan did not list may exist all the same, for example on a page that had already been read. So the
+// record is fetched individually, if the profile has a path for that (`item`); otherwise further scans must miss it too:
 //
-// `DeleteCandidateRow` explains the reasons and the states. A record that exists is loaded like any other. What else a
-// 404 needs is in `soft-delete.ts`.
+// | why it is a candidate (`reason`)                   | with `item`, its row is deleted     | without `item`               |
+// |----------------------------------------------------|-------------------------------------|------------------------------|
+// | any, and an operator has confirmed it (`released`) | unless the record is found          | at once                      |
+// | the record shows it (`stated`, `left_out`)         | at once                             | at once                      |
+// | a feed of deletes reports it (`told`)              | after a 404, if it is not listed    | if it is not listed          |
+// | a webhook reports it (`event`)                     | after a 404, if it is not listed    | after one scan without it    |
+// | one complete scan did not list it (`missing`)      | after a 404                         | if records never change page |
+// | two complete scans did not list it (`missing`)     | after a 404, or for another record  | at once                      |
+// | a scan listed an older state of it (`older`)       | never: the fetched record is loaded | never: two scans decide      |
+//
+// A record that is found is loaded like any other. `DeleteCandidateRow` explains reasons and states, and
+// `soft-delete.ts` what else a 404 needs.
 import pMap, { pMapSkip } from 'p-map';
 import type { ResourceProfile } from '../../config/profile/profile.ts';
 import type { DeleteCandidateRow } from '../../database/own-tables.ts';
@@ -22,7 +24,7 @@ import { holdDeletes, holdOpenDeletes, readDeleteCandidates } from '../../databa
 import type { PageOutcome } from '../../load/page-loader.ts';
 import { messageOf, SyncError } from '../../model/errors.ts';
 import { timestampMs } from '../../model/timestamp-text.ts';
-import { formatDuration } from '../../observe/format-values.ts';
+import { formatCount, formatDuration } from '../../observe/format-values.ts';
 import { isOtherAnswer, type ItemReading, readItem } from '../../pagination/read-item.ts';
 import type { Warning } from '../report.ts';
 import { isOfRequest, type ResourceContext, type SourceContext, withResource } from '../resource-context.ts';
@@ -61,26 +63,16 @@ const FETCHES_PER_STEP = 20;
 /** Rows per transaction: few, so that the listing's response is not old by then. */
 const ROWS_PER_STEP = 100;
 
-/** Throws `DeferredError`, the signal's reason and what the warehouse throws, with everything until then in place. */
+/** Throws `DeferredError`, the signal's reason and errors of the warehouse; earlier deletes stay committed then. */
 async function verifyDeletes(
   context: ResourceContext,
   states: readonly ('open' | 'released')[],
   onLoaded: OnLoaded,
 ): Promise<VerifiedDeletes> {
-  const { warehouse, owned, profile, credential } = context;
+  const { owned, profile } = context;
   const verified: VerifiedDeletes = { deleted: 0, error: null };
-  const all = await readDeleteCandidates(warehouse.own, owned.resource, states);
-  if (all.length === 0) return verified;
-  // Another credential may see less than the one of the last full scan.
-  const known = (await readCheckpoint(warehouse.own, owned.resource))?.full_credential ?? credential;
-  const usable = known === credential ? all : all.filter(({ state }) => state === 'released');
-  const candidates = await withoutTooMany(context, usable);
-
-  const decided = candidates.flatMap((candidate): DecidedDelete[] => {
-    const evidence = decideWithoutFetch(candidate, profile);
-    // A row that was written after the evidence stays.
-    return evidence === null ? [] : [{ record: goneSince(candidate, timestampMs(candidate.evidence_at)), evidence }];
-  });
+  const candidates = await readDecidableCandidates(context, states);
+  const decided = candidates.flatMap((candidate) => decideWithoutFetch(candidate, profile) ?? []);
   for (const step of inParts(decided, ROWS_PER_STEP)) {
     const keys = step.map(({ record }) => record.key);
     await watchKeys(owned, keys, async (lastSeen) => {
@@ -88,8 +80,7 @@ async function verifyDeletes(
     });
   }
   if (profile.item === null) return verified;
-
-  const toFetch = candidates.filter((candidate) => !isStatedByRecord(candidate)).slice(0, MAX_FETCHES);
+  const toFetch = candidates.filter((candidate) => !isShownByRecord(candidate)).slice(0, MAX_FETCHES);
   for (const step of inParts(toFetch, FETCHES_PER_STEP)) {
     const { deleted, error, isHopeless } = await fetchAndDelete(context, step, onLoaded);
     verified.deleted += deleted;
@@ -99,66 +90,74 @@ async function verifyDeletes(
   return verified;
 }
 
+/** Reads the candidates that may be decided now. Holds those that the service reports for an operator if they are too many. */
+async function readDecidableCandidates(
+  context: ResourceContext,
+  states: readonly ('open' | 'released')[],
+): Promise<readonly DeleteCandidateRow[]> {
+  const { warehouse, owned, credential } = context;
+  const all = await readDeleteCandidates(warehouse.own, owned.resource, states);
+  const table = owned.shape?.tables[0];
+  if (all.length === 0) return [];
+  const lastCredential = (await readCheckpoint(warehouse.own, owned.resource))?.full_credential ?? credential;
+  // Another credential than that of the last full scan may see less, so it only carries out what an operator confirmed.
+  const decidable = lastCredential === credential ? all : all.filter(({ state }) => state === 'released');
+  const reported = decidable.filter(isReportedByService).map(({ record_id }) => record_id);
+  if (reported.length === 0 || table === undefined) return decidable;
+  const tooMany = await tooManyDeletes(context, table, await countLive(context, table, reported));
+  if (tooMany === null) return decidable;
+  await owned.commit(holdDeletes(warehouse.own, owned.resource, reported, tooMany));
+  return decidable.filter((candidate) => !isReportedByService(candidate));
+}
+
 /** True if the record itself showed that it is deleted, or that the profile's `filter` excludes it. */
-function isStatedByRecord({ reason }: DeleteCandidateRow): boolean {
+function isShownByRecord({ reason }: DeleteCandidateRow): boolean {
   return reason === 'stated' || reason === 'left_out';
 }
 
-/** True for an open candidate that the service itself names as deleted: in the record, or in a feed of deletes. */
-function isNamedByService(candidate: DeleteCandidateRow): boolean {
-  return candidate.state === 'open' && (isStatedByRecord(candidate) || candidate.reason === 'told');
-}
-
-/** Without the records that the service itself names as deleted, if those are too many: then an operator decides. */
-async function withoutTooMany(
-  context: ResourceContext,
-  candidates: readonly DeleteCandidateRow[],
-): Promise<readonly DeleteCandidateRow[]> {
-  const { warehouse, owned } = context;
-  const ids = candidates.filter(isNamedByService).map(({ record_id }) => record_id);
-  const table = owned.shape?.tables[0];
-  if (ids.length === 0 || table === undefined) return candidates;
-  const tooMany = await tooManyDeletes(context, table, await countLive(context, table, ids));
-  if (tooMany === null) return candidates;
-  await owned.commit(holdDeletes(warehouse.own, owned.resource, ids, tooMany));
-  return candidates.filter((candidate) => !isNamedByService(candidate));
+/** True for an open candidate that the service itself reports as deleted: in the record, or in a feed of deletes. */
+function isReportedByService(candidate: DeleteCandidateRow): boolean {
+  return candidate.state === 'open' && (isShownByRecord(candidate) || candidate.reason === 'told');
 }
 
 const BY_OPERATOR: DeleteEvidence = { kind: 'operator', reason: 'missing' };
 const BY_SCANS: DeleteEvidence = { kind: 'scans', reason: 'missing' };
 const BY_FEED: DeleteEvidence = { kind: 'reported', reason: 'told' };
 
-/** Page styles in which a record can move from a page still to come to one already read. */
+/** Page styles in which a deleted record moves later records to an earlier page, which may have been read already. */
 const NUMBERED_STYLES: ReadonlySet<string> = new Set(['page', 'offset']);
-/** Complete scans without the record that verify a delete where fetching it individually verifies nothing. */
+/** Complete scans that must miss a record, if nothing else can show that it is deleted. */
 const SCANS_WITHOUT_FETCH = 2;
 
-/** Returns what decides a candidate without fetching it individually; null if nothing does. */
-function decideWithoutFetch(candidate: DeleteCandidateRow, { item, page }: ResourceProfile): DeleteEvidence | null {
-  const { reason, state, sweeps } = candidate;
-  const isConfirmed = state === 'released';
-  if (isStatedByRecord(candidate)) return { kind: isConfirmed ? 'operator' : 'tombstone', reason };
-  if (item !== null || reason === 'older') return null;
-  if (isConfirmed) return BY_OPERATOR;
-  if (reason === 'told') return BY_FEED;
-  // An event and one scan that agrees with it verify as much as two scans.
-  const needed = reason === 'missing' && NUMBERED_STYLES.has(page.style) ? SCANS_WITHOUT_FETCH : 1;
-  return sweeps >= needed ? BY_SCANS : null;
-}
-
-/** A candidate whose record the service no longer has, and the evidence. */
+/** A candidate that is deleted, and the evidence. */
 interface DecidedDelete {
   record: DeletedRecord;
   evidence: DeleteEvidence;
 }
 
-function goneSince({ record_id: key, deleted_at: deletedAt }: DeleteCandidateRow, confirmedAt: number): DeletedRecord {
-  return { key, confirmedAt, deletedAt };
+/** Decides a candidate without fetching it individually; null if that is not possible. */
+function decideWithoutFetch(candidate: DeleteCandidateRow, { item, page }: ResourceProfile): DecidedDelete | null {
+  const { reason, state, sweeps } = candidate;
+  const isConfirmed = state === 'released';
+  // A row that was written after the evidence stays.
+  const record = toDeletedRecord(candidate, timestampMs(candidate.evidence_at));
+  if (isShownByRecord(candidate)) return { record, evidence: { kind: isConfirmed ? 'operator' : 'tombstone', reason } };
+  if (item !== null || reason === 'older') return null;
+  if (isConfirmed) return { record, evidence: BY_OPERATOR };
+  if (reason === 'told') return { record, evidence: BY_FEED };
+  // An event and one scan without the record verify as much as two scans.
+  const needed = reason === 'missing' && NUMBERED_STYLES.has(page.style) ? SCANS_WITHOUT_FETCH : 1;
+  return sweeps >= needed ? { record, evidence: BY_SCANS } : null;
+}
+
+function toDeletedRecord(candidate: DeleteCandidateRow, confirmedAt: number): DeletedRecord {
+  return { key: candidate.record_id, confirmedAt, deletedAt: candidate.deleted_at };
 }
 
 /** An older state is accepted too, because the service returned it just now. */
 const RETURNED_NOW = { acceptsOlder: true };
 
+/** Deletes the rows, and loads the records that the listing shows after all. */
 async function deleteDecided(
   context: ResourceContext,
   decided: readonly DecidedDelete[],
@@ -181,6 +180,7 @@ async function deleteDecided(
 /** After this many errors in one step, the next candidates are not fetched. */
 const MAX_ERRORS = 3;
 
+/** Fetches candidates individually, and deletes the rows of those that no longer exist; loads the others. */
 async function fetchAndDelete(
   context: ResourceContext,
   candidates: readonly DeleteCandidateRow[],
@@ -193,17 +193,18 @@ async function fetchAndDelete(
     const decided: DecidedDelete[] = [];
     const errors: SyncError[] = [];
     for (const { candidate, response } of fetched) {
-      const isError = response instanceof SyncError;
-      if (!isError && response.isThere)
-        onLoaded(await loadRecord(context, candidate.record_id, response, RETURNED_NOW));
-      const decision = isError
-        ? await decideByError(context, candidate, response)
-        : decideByResponse(candidate, response);
+      let decision: DecidedDelete | null;
+      if (response instanceof SyncError) {
+        decision = await decideByError(context, candidate, response);
+        if (decision === null) errors.push(response);
+      } else {
+        if (response.isThere) onLoaded(await loadRecord(context, candidate.record_id, response, RETURNED_NOW));
+        decision = decideByResponse(candidate, response);
+      }
       if (decision !== null) decided.push(decision);
-      else if (isError) errors.push(response);
     }
     const { deleted, pathProblem } = await deleteDecided(context, decided, onLoaded, lastSeen);
-    // The path of single records is broken, so the responses for other candidates would be misread.
+    // If the path of single records is wrong, further responses would be misread, so an operator decides the others.
     if (pathProblem !== null) await owned.commit([holdOpenDeletes(warehouse.own, owned.resource, pathProblem)]);
     if (fatal !== undefined) throw fatal;
     const isHopeless = pathProblem !== null || errors.filter((error) => !isOtherAnswer(error)).length >= MAX_ERRORS;
@@ -247,41 +248,42 @@ async function fetchVerified(context: ResourceContext, key: string): Promise<Ite
   return reading;
 }
 
-/** Null if the record exists, or the response shows nothing. */
+/** Returns null if the record exists, or if the response decides nothing. */
 function decideByResponse(candidate: DeleteCandidateRow, response: ItemReading): DecidedDelete | null {
   if (response.isThere) return null;
   const { stated, requestedAt } = response;
-  const record = { ...goneSince(candidate, requestedAt), deletedAt: stated?.at ?? candidate.deleted_at };
-  const { state, reason, sweeps } = candidate;
+  const { state, reason, sweeps, deleted_at } = candidate;
+  const record = { ...toDeletedRecord(candidate, requestedAt), deletedAt: stated?.at ?? deleted_at };
   if (state === 'released') return { record, evidence: BY_OPERATOR };
   if (stated !== undefined) return { record, evidence: { kind: 'tombstone', reason: 'stated' } };
-  // It is listed, in an older state.
+  // The listing shows the record, so a 404 for it is wrong.
   if (reason === 'older') return null;
   if (sweeps > 0) return { record, evidence: { kind: 'scan_and_404', reason: 'missing' } };
   return { record, evidence: reason === 'told' ? BY_FEED : { kind: 'only_404', reason: 'missing' } };
 }
 
 /**
- * For a candidate that is not answered with a 404: it is gone if an operator says so, or if enough complete scans did
- * not list it and what the service returns is plainly another record, or none.
+ * Decides a candidate whose request failed: its row is deleted if an operator has confirmed that, or if two complete scans
+ * did not list it and the service returned another record, or no record at all. Null if neither holds.
  */
 async function decideByError(
   context: ResourceContext,
   candidate: DeleteCandidateRow,
   error: SyncError,
 ): Promise<DecidedDelete | null> {
+  // The record exists (`fetchVerified`).
   if (error.code === 'item_unproved') return null;
   const evidenceAt = timestampMs(candidate.evidence_at);
-  const record = goneSince(candidate, evidenceAt);
+  const record = toDeletedRecord(candidate, evidenceAt);
   if (candidate.state === 'released') return { record, evidence: BY_OPERATOR };
   const isUnlisted = candidate.reason !== 'older' && candidate.sweeps >= SCANS_WITHOUT_FETCH;
   if (!isUnlisted || !isOtherAnswer(error)) return null;
-  // As without `item`: the listing may not show a young row yet.
-  const old = await readLiveRows(context, [goneSince(candidate, evidenceAt - listingDelayMs(context))]);
+  // The row must be older than the listing may be late: the listing may not show a younger one yet.
+  const old = await readLiveRows(context, [toDeletedRecord(candidate, evidenceAt - listingDelayMs(context))]);
   return old.size > 0 ? { record, evidence: BY_SCANS } : null;
 }
 
-/** Reported in every run until an operator has decided the `held` deletes. */
+/** Warns in every run until an operator has decided the `held` deletes. */
 export async function heldDeleteWarnings(
   { warehouse, owned: { resource } }: ResourceContext,
   held: number,
@@ -316,7 +318,7 @@ async function openCandidateWarnings(context: ResourceContext, error: SyncError 
   return warnings;
 }
 
-/** `unseen` rows were not seen by a complete scan, `young` ones neither, but they may be too new for the listing. */
+/** Describes `unseen` rows, which a complete scan did not list, and `young` ones, which may be too new for the listing. */
 function describeUnconfirmed(
   unseen: number,
   young: number,
@@ -336,8 +338,4 @@ function describeUnconfirmed(
   if (error === null) return { message, hint: next };
   const sooner = `${next}; to decide sooner, name such responses under \`gone\` in the profile`;
   return { message, hint: isOtherAnswer(error) ? sooner : (error.hint ?? next) };
-}
-
-function formatCount(count: number, what: string): string {
-  return `${count} ${what}${count === 1 ? '' : 's'}`;
 }

@@ -1,8 +1,8 @@
-// One response of a feed of changes: its request, its entries, and the position after it.
+// Requests a feed of changes, reads the entries of its responses, and finds the position after each.
 //
-// A feed such as `GET /changes?since=<cursor>` returns what was created, changed and deleted since a cursor, and the next
-// cursor. Entries are full records, only ids (then each record is fetched), or deletes. Some feeds have pages within a
-// response, some name the cursor as a URL, some only in the last page of a full scan: the profile says which.
+// A feed such as `GET /changes?since=41` lists what was created, changed and deleted since a cursor, and names the next
+// cursor, such as 42. An entry is a full record, only an id (then the record is fetched), or a delete. Services differ in
+// where they name the cursor and whether a response has pages: the profile says so (`ChangeFeed`).
 import { type CompiledQuery, sql } from 'kysely';
 import type { TemplateValues } from '../../config/profile/basic-fields.ts';
 import type { ChangeFeed } from '../../config/profile/delete-fields.ts';
@@ -30,48 +30,50 @@ import { canonicalHash, recordKey } from '../../rows/records/record-key.ts';
 import { selectRecord } from '../../rows/records/select-records.ts';
 import type { ResourceContext } from '../resource-context.ts';
 
-/** How far a feed was read: its cursor, and the next page in a feed that has pages. */
+/** How far a feed was read: its cursor and, if the feed has pages, the next page; null at the beginning. */
 interface FeedPosition {
   cursor: string | null;
   page: string | null;
 }
 
 /**
- * The position after a response with these entries, and whether the feed ends there. `read` returns the cursor at a place
- * of the response. Throws `SyncError`, and what `read` throws.
+ * Returns the position after a response with these entries, and whether the feed ends there. `readCursor` returns the
+ * cursor at a location in the response. Throws `SyncError`, and what `readCursor` throws.
  */
 export function nextPosition(
   { next, last, next_page, more }: ChangeFeed,
   answer: ApiAnswer,
   entries: readonly JsonValue[],
   before: FeedPosition,
-  read: (place: string) => string | null = (place) => toCursor(valueAt(answer, place)),
+  readCursor: (location: string) => string | null,
 ): FeedPosition & { isEnd: boolean } {
-  const page = next_page === null ? null : read(next_page);
+  const page = next_page === null ? null : readCursor(next_page);
   if (page !== null) {
     if (page === before.page) throw feedStuckError(next_page ?? '');
+    // Only the last page names the next cursor.
     return { cursor: before.cursor, page, isEnd: false };
   }
-  let cursor: string | null = null;
-  if (next !== null) cursor = read(next);
-  else if (last !== null) cursor = toCursor(fieldAt(entries.at(-1) ?? null, last));
-  if (cursor === null && entries.length > 0) {
-    const place = next ?? `${last ?? ''} of the last entry`;
-    throw new SyncError('feed_refused', `The feed's answer has entries and no next cursor at ${place}`, {
+  let nextCursor: string | null = null;
+  if (next !== null) nextCursor = readCursor(next);
+  else if (last !== null) nextCursor = toCursor(fieldAt(entries.at(-1) ?? null, last));
+  if (nextCursor === null && entries.length > 0) {
+    const location = next ?? `${last ?? ''} of the last entry`;
+    throw new SyncError('feed_refused', `The feed's answer has entries and no next cursor at ${location}`, {
       recovery: 'stop',
       hint: 'Set incremental.next (or last) in the profile to where the service names the next cursor.',
     });
   }
-  cursor ??= before.cursor;
+  const cursor = nextCursor ?? before.cursor;
   const isSame = cursor === before.cursor;
+  // Without a field that says whether more follows, a last page, an empty response or the same cursor ends the feed.
   if (more === null) return { cursor, page: null, isEnd: next_page !== null || entries.length === 0 || isSame };
-  const isEnd = FALSY_VALUES.some((none) => none === valueAt(answer, more));
+  const isEnd = NO_MORE.has(valueAt(answer, more));
   if (!isEnd && isSame) throw feedStuckError(more);
   return { cursor, page: null, isEnd };
 }
 
-/** Forms in which services say that no more follows. */
-const FALSY_VALUES = [undefined, null, false, '', 0, 'false', '0'];
+/** Values by which services say that no more follows. */
+const NO_MORE: ReadonlySet<unknown> = new Set([undefined, null, false, '', 0, 'false', '0']);
 
 function feedStuckError(more: string): SyncError {
   const message = `The feed says at ${more} that more follows, but its cursor or next page stays the same`;
@@ -82,24 +84,24 @@ function feedStuckError(more: string): SyncError {
 }
 
 /** The value at a path in the body, or in a header. */
-function valueAt({ json, headers }: ApiAnswer, place: string): JsonValue | undefined {
-  if (!place.startsWith('header:')) return fieldAt(json, place);
-  const value = headers[place.slice('header:'.length).trim().toLowerCase()];
+function valueAt({ json, headers }: ApiAnswer, location: string): JsonValue | undefined {
+  if (!location.startsWith('header:')) return fieldAt(json, location);
+  const value = headers[location.slice('header:'.length).trim().toLowerCase()];
   return Array.isArray(value) ? value[0] : value;
 }
 
-/** Some services, such as CouchDB, have cursors that are JSON themselves: they are sent back unchanged. */
+/** Converts a value to the text of a cursor; null if it is none. Cursors of CouchDB are JSON, which is sent back unchanged. */
 function toCursor(found: JsonValue | undefined): string | null {
   if (found === undefined || found === null || found === '' || typeof found === 'boolean') return null;
   if (typeof found === 'string') return found;
   return isExact(found) ? found.rawJSON : JSON.stringify(found);
 }
 
-/** The stored state of the feed; without a cursor if none exists for this profile. */
+/** Reads the stored state of the feed; it has no cursor if none is stored for the feed as the profile declares it now. */
 export async function readFeedState({ warehouse, owned, clock }: ResourceContext, feed: ChangeFeed): Promise<FeedRow> {
   const feedKey = { resource: owned.resource, feed: 'changes', fingerprint: hashFeed(feed) } as const;
-  const known = await readFeed(warehouse.own, feedKey);
-  return known ?? { ...feedKey, cursor: null, page: null, fresh: null, moved_at: timestampText(clock.now()) };
+  const stored = await readFeed(warehouse.own, feedKey);
+  return stored ?? { ...feedKey, cursor: null, page: null, fresh: null, moved_at: timestampText(clock.now()) };
 }
 
 function hashFeed(feed: ChangeFeed): string {
@@ -107,16 +109,16 @@ function hashFeed(feed: ChangeFeed): string {
 }
 
 /**
- * The cursor at a place of a response, as it is stored: the text itself, or the path and query of a URL without what the
- * profile adds. Null if none exists. Throws `SyncError` for a URL that must not be followed.
+ * Returns the cursor at a location in a response, as it is stored: the text itself, or the path and query of a URL without
+ * what the profile adds. Null if there is none. Throws `SyncError` for a URL that must not be followed.
  */
 export function cursorAt(
   { listing, scrub }: ResourceContext,
   feed: ChangeFeed,
   answer: ApiAnswer,
-  place: string,
+  location: string,
 ): string | null {
-  const found = toCursor(valueAt(answer, place));
+  const found = toCursor(valueAt(answer, location));
   if (found === null || !feed.url) return found;
   const position = linkedPosition(listing.baseUrl, answer.url, found);
   if (!('code' in position)) return storePosition(position, feed.query, scrub);
@@ -124,8 +126,8 @@ export function cursorAt(
 }
 
 /**
- * The cursor that the last page of a full scan names; null on any other page. With `walk` (a scan), the profile says where that
- * page names it; otherwise a request before the scan fetches the first cursor (`fresh`), or the feed has no start.
+ * Returns the cursor that the last page of a full scan names; null on any other page. Only if the profile says where
+ * (`start.walk`): other feeds get their first cursor from a request before the scan, or have none.
  */
 export function cursorOfScan(context: ResourceContext, { end, answer }: Page): string | null {
   const { feed } = context.profile;
@@ -134,8 +136,8 @@ export function cursorOfScan(context: ResourceContext, { end, answer }: Page): s
 }
 
 /**
- * The statement in the transaction of a full scan's last page by which the feed continues from there: from the cursor
- * that the page named, or else from `fresh`, the one that was fetched before the scan.
+ * Returns the statement for the transaction of a full scan's last page by which the feed continues from that scan: from
+ * the cursor that the page names, or else from the one that was fetched before the scan (`fresh`).
  */
 export function continueAfterScan(context: ResourceContext, named: string | null): CompiledQuery[] {
   const { warehouse, owned, profile, clock } = context;
@@ -158,7 +160,7 @@ export function continueAfterScan(context: ResourceContext, named: string | null
   ];
 }
 
-/** What one response of a feed says about its records; the last entry of each record counts. */
+/** The changes in one response of a feed; of several entries for one record, the last one counts. */
 export interface FeedChanges {
   /** Full records; one without a usable key is rejected when it is loaded. */
   records: SourceRecord[];
@@ -168,8 +170,8 @@ export interface FeedChanges {
   toFetch: string[];
 }
 
-/** What one entry says; the filter of the profile may exclude its record. */
-type Change = { is: 'record'; record: SourceRecord } | { is: 'deleted'; at: string | null } | { is: 'named' };
+/** The change that one entry reports. The record may be one that the profile's filter excludes. */
+type Change = { kind: 'record'; record: SourceRecord } | { kind: 'deleted'; at: string | null } | { kind: 'only_id' };
 
 /**
  * Reads the entries of a response. A record that the profile's filter excludes counts as deleted. Throws `SyncError`
@@ -183,15 +185,15 @@ export function changesIn(entries: readonly SourceRecord[], feed: ChangeFeed, pr
     if (!isAboutResource(entry.value, feed)) continue;
     // The record is selected from the entry as it was sent.
     const change = toChange({ ...entry, sent: sent.value }, feed, profile);
-    const isExcluded = change.is === 'record' && change.record.isFilteredOut === true;
-    const withId = change.is === 'record' && feed.id === null ? change.record : entry;
+    const isExcluded = change.kind === 'record' && change.record.isFilteredOut === true;
+    const withId = change.kind === 'record' && feed.id === null ? change.record : entry;
     const found = recordKey(withId.value, feed.id ?? profile.id);
     if ('key' in found) {
       // Moves the key to the end, so that changes keep the order of the last entries.
       byKey.delete(found.key);
-      byKey.set(found.key, isExcluded ? { is: 'deleted', at: null } : change);
+      byKey.set(found.key, isExcluded ? { kind: 'deleted', at: null } : change);
     } else if (isExcluded) continue;
-    else if (change.is === 'record') changes.records.push(change.record);
+    else if (change.kind === 'record') changes.records.push(change.record);
     else {
       throw new SyncError('feed_refused', `An entry of the feed names no record: ${found.reject.detail}`, {
         recovery: 'stop',
@@ -200,8 +202,8 @@ export function changesIn(entries: readonly SourceRecord[], feed: ChangeFeed, pr
     }
   }
   for (const [key, change] of byKey) {
-    if (change.is === 'record') changes.records.push(change.record);
-    else if (change.is === 'deleted') changes.gone.push({ key, at: change.at });
+    if (change.kind === 'record') changes.records.push(change.record);
+    else if (change.kind === 'deleted') changes.gone.push({ key, at: change.at });
     else changes.toFetch.push(key);
   }
   return changes;
@@ -213,11 +215,12 @@ function toChange(
   { times, ...view }: ResourceProfile,
 ): Change {
   const tombstone = tombstoneOf(value, { deleted, times });
-  if (tombstone !== null) return { is: 'deleted', at: tombstone.at };
+  if (tombstone !== null) return { kind: 'deleted', at: tombstone.at };
   const found = record === null ? null : selectRecord(bytes, sent, record);
-  return found === null ? { is: 'named' } : { is: 'record', record: prepareRecord(found, view) };
+  return found === null ? { kind: 'only_id' } : { kind: 'record', record: prepareRecord(found, view) };
 }
 
+/** True if the entry passes the feed's `filter`: one feed may list the changes of several resources. */
 export function isAboutResource(value: JsonValue, { filter }: { filter: ChangeFeed['filter'] }): boolean {
   return filter.every(({ field, in: values }) => {
     const found = fieldAt(value, field);
@@ -236,26 +239,26 @@ export async function requestFeed(
   { cursor, page }: FeedPosition,
 ): Promise<ApiAnswer | null> {
   const { listing, profile } = context;
-  const from = page ?? cursor;
+  const position = page ?? cursor;
   let request = buildRequest(context, feed, { cursor, page });
-  if (feed.url && from !== null) {
+  if (feed.url && position !== null) {
     const templates = { ...feed, path: feed.path ?? profile.path, query: {} };
-    request = requestAt({ target: listing, templates, values: {} }, loadPosition(from, feed.query, {}));
+    request = requestAt({ target: listing, templates, values: {} }, loadPosition(position, feed.query, {}));
   }
-  const isExpired = matchesGoneRule(from === null ? null : feed.expired);
-  // The client calls this for each response except limits and refused credentials; `isEmpty` says below why it was skipped.
-  let isEmpty = false;
+  const isExpired = matchesGoneRule(position === null ? null : feed.expired);
+  let listsNothing = false;
+  // The client skips a response that `isGone` accepts. `listsNothing` is true if it was skipped because it has no changes.
   const isGone: typeof isExpired = (found) => {
     const expired = isExpired(found);
-    isEmpty = !expired && saysNothing(found, profile.empty, true);
-    return expired || isEmpty;
+    listsNothing = !expired && saysNothing(found, profile.empty, true);
+    return expired || listsNothing;
   };
   const answer = await send(context, request, { isGone });
   if (answer.outcome === 'ok') return answer;
-  return isEmpty ? { ...answer, outcome: 'ok' } : null;
+  return listsNothing ? { ...answer, outcome: 'ok' } : null;
 }
 
-/** Requests the response that names the present end of the feed. */
+/** Requests the response that names the current end of the feed. */
 export function requestStart(context: ResourceContext, start: FeedRequest): Promise<ApiAnswer> {
   return send(context, buildRequest(context, start, {}), {});
 }
@@ -271,9 +274,9 @@ function buildRequest(
 function send(
   { client, meter, signal }: ResourceContext,
   request: BuiltRequest,
-  known: Partial<ApiRequest>,
+  options: Partial<ApiRequest>,
 ): Promise<ApiAnswer> {
-  return client.get({ ...request, ...known, lane: 'incremental', meter, signal }).catch((error: unknown) => {
+  return client.get({ ...request, ...options, lane: 'incremental', meter, signal }).catch((error: unknown) => {
     throw withEmptyHint(error);
   });
 }

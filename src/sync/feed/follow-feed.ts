@@ -1,8 +1,8 @@
-// Syncs a resource by the service's feed of changes, after a full scan if there is no cursor yet.
+// Syncs a resource by the service's feed of changes, such as `GET /changes?since=<cursor>`.
 //
-// The first run fetches the feed's present cursor, scans everything, and then reads the feed from that cursor, so that
-// nothing that changed during the scan is missed. Later runs only read the feed. Services forget old cursors: then
-// everything is scanned again.
+// The first run fetches the current cursor, scans the whole listing, and then reads the feed from that cursor, so that no
+// change during the scan is missed. Later runs only read the feed. A service may forget old cursors: then the run fetches
+// a new cursor and scans the listing again.
 import pMap from 'p-map';
 import { keyIn } from '../../checks/listing-scan.ts';
 import type { ChangeFeed } from '../../config/profile/delete-fields.ts';
@@ -40,9 +40,8 @@ import {
 type OnScanned = (scan: FinishedScan) => Promise<void>;
 
 /**
- * Brings the copy up to date by the service's feed of changes: a full scan if one is planned, and what the feed says
- * since then. If the service no longer knows the cursor, everything is scanned in the same run, after a fresh cursor was
- * fetched. Throws what stopped it, with everything until then in place.
+ * Brings the copy up to date by the feed; scans the listing before that if the plan says so, or if the feed has no cursor
+ * that the service knows. Throws the error that stopped it; what was committed by then stays.
  */
 export async function followFeed(
   context: RunContext,
@@ -51,34 +50,36 @@ export async function followFeed(
   onScanned: OnScanned,
 ): Promise<void> {
   const { progress, owned } = context;
-  const hasCursor = (await readFeedState(context, feed)).cursor !== null;
-  const needsScan = plan.mode === 'full' || !hasCursor;
-  if (needsScan && !(await scanAll(context, feed, plan.mode === 'full' ? plan : null, onScanned))) return;
-  if (await readChanges(context, feed)) return saveSuccess(context);
-  if (needsScan) throw refusedAgain();
-  progress.warnings.push({
-    code: 'feed_refused',
-    message: `the service no longer knows where the feed of ${owned.resource} was left: everything was scanned instead`,
-    hint: 'if this comes often, sync more often than the service forgets',
-  });
-  await save(context, { ...(await readFeedState(context, feed)), cursor: null, page: null });
-  if (!(await scanAll(context, feed, null, onScanned))) return;
+  const state = await readFeedState(context, feed);
+  if (plan.mode !== 'full' && state.cursor !== null) {
+    if (await readChanges(context, feed)) return saveSuccess(context);
+    progress.warnings.push({
+      code: 'feed_refused',
+      message: `the service no longer knows where the feed of ${owned.resource} was left: everything was scanned instead`,
+      hint: 'if this comes often, sync more often than the service forgets',
+    });
+    await save(context, { ...(await readFeedState(context, feed)), cursor: null, page: null });
+  }
+  if (!(await scanAll(context, feed, plan, onScanned))) return;
   if (!(await readChanges(context, feed))) throw refusedAgain();
   await saveSuccess(context);
 }
 
-/** Scans everything, by a new plan if none is given. Returns false if the scan may have missed records. */
+/** Scans the whole listing, by the run's plan if that is a full scan. Returns false if the scan may have missed records. */
 async function scanAll(
   context: RunContext,
   feed: ChangeFeed,
-  given: ScanPlan | null,
+  planned: ScanPlan,
   onScanned: OnScanned,
 ): Promise<boolean> {
   const { warehouse, owned, profile, credential, clock, watcher, progress } = context;
   const { resource } = owned;
-  const stored = await readCheckpoint(warehouse.own, resource);
-  const plan = given ?? fullPlan({ resource, profile, credential, now: clock.now(), stored });
-  if (given === null) watcher.started(resource, plan);
+  let plan = planned;
+  if (planned.mode !== 'full') {
+    const stored = await readCheckpoint(warehouse.own, resource);
+    plan = fullPlan({ resource, profile, credential, now: clock.now(), stored });
+    watcher.started(resource, plan);
+  }
   progress.mode = 'full';
   if (!plan.resumed) await saveFreshCursor(context, feed);
   const scan = await scanUntilComplete(context, plan, false);
@@ -86,10 +87,11 @@ async function scanAll(
   return scan.isComplete;
 }
 
-/** Fetched before the scan's first request, so that the feed has all that changes from now on. */
+/** Fetches the current cursor before the scan's first request, so that the feed has all that changes from now on. */
 async function saveFreshCursor(context: RunContext, feed: ChangeFeed): Promise<void> {
   const { start } = feed;
   const state = await readFeedState(context, feed);
+  // Such feeds are read from their beginning, or the last page of the scan names the first cursor.
   if (start === null || 'walk' in start) return save(context, { ...state, fresh: null });
   const answer = await requestStart(context, { ...start, path: start.path ?? feed.path });
   const fresh = cursorAt(context, feed, answer, start.cursor);
@@ -100,7 +102,7 @@ async function saveFreshCursor(context: RunContext, feed: ChangeFeed): Promise<v
   });
 }
 
-/** Reads the feed from its stored cursor to its end; false if the service does not know the cursor. */
+/** Reads the feed from its stored cursor to its end. Returns false if the service does not know the cursor. */
 async function readChanges(context: RunContext, feed: ChangeFeed): Promise<boolean> {
   const { profile, clock, owned, progress } = context;
   const state = await readFeedState(context, feed);
@@ -116,9 +118,9 @@ async function readChanges(context: RunContext, feed: ChangeFeed): Promise<boole
   const path = feed.records ?? profile.records;
   for (let isEnd = false; !isEnd;) {
     const answer = await requestFeed(context, feed, state);
-    // Pages may expire sooner than the cursor that they began at.
-    if (answer === null && state.page === null) return false;
     if (answer === null) {
+      if (state.page === null) return false;
+      // A page may expire sooner than the cursor that it began at: begin there again.
       state.page = null;
       continue;
     }
@@ -130,8 +132,8 @@ async function readChanges(context: RunContext, feed: ChangeFeed): Promise<boole
       throw new SyncError('bad_page', message, { recovery: 'stop', hint });
     }
     const values = entries.map(({ value }) => value);
-    const next = nextPosition(feed, answer, values, state, (place) => cursorAt(context, feed, answer, place));
-    const { cursor, page } = next;
+    const readCursor = (place: string): string | null => cursorAt(context, feed, answer, place);
+    const { cursor, page, ...next } = nextPosition(feed, answer, values, state, readCursor);
     Object.assign(state, { cursor, page, moved_at: timestampText(clock.now()) });
     await loadChanges(context, loader, changesIn(entries, feed, profile), answer.requestedAt, state);
     isEnd = next.isEnd;
@@ -139,13 +141,13 @@ async function readChanges(context: RunContext, feed: ChangeFeed): Promise<boole
   return true;
 }
 
-/** A feed that was read to its end brings the copy up to date like a scan by a filter. */
+/** Notes the success: a feed that was read to its end brings the copy up to date, as a scan by a filter does. */
 async function saveSuccess(context: RunContext): Promise<void> {
   const { warehouse, owned, clock } = context;
   const stored = await readCheckpoint(warehouse.own, owned.resource);
   if (stored === null) return;
-  const done = { ...stored, last_success_at: timestampText(clock.now()), unproved_at: null, due_at: null };
-  await owned.commit([saveCheckpoint(warehouse.own, done)]);
+  const succeeded = { ...stored, last_success_at: timestampText(clock.now()), unproved_at: null, due_at: null };
+  await owned.commit([saveCheckpoint(warehouse.own, succeeded)]);
 }
 
 async function save({ warehouse, owned }: RunContext, state: FeedRow): Promise<void> {
@@ -162,9 +164,9 @@ function refusedAgain(): SyncError {
 const MAX_PARALLEL_FETCHES = 4;
 
 /**
- * Writes what one response of the feed says, and the position after it, in one transaction; records that it only names
- * are fetched before. Records that it names as deleted become delete candidates. Throws what fetching and loading throw;
- * then the feed is requested again from the position before.
+ * Loads the changes of one response and stores the position after it, in one transaction. Records of which the feed only
+ * gives the id are fetched before, and records that it reports as deleted become delete candidates. If this throws, the
+ * next run requests the same response again.
  */
 async function loadChanges(
   context: RunContext,
@@ -174,14 +176,14 @@ async function loadChanges(
   state: FeedRow,
 ): Promise<void> {
   const { progress, warehouse, run, signal } = context;
-  const { full, partial } = await findPartial(context, changes.records);
+  const { complete, partial } = await findPartial(context, changes.records);
   const toFetch = [...changes.toFetch, ...partial];
   await pMap(toFetch, (key) => fetchAndLoad(context, key), { concurrency: MAX_PARALLEL_FETCHES });
-  const gone = await liveAmong(context, changes.gone);
-  const outcome = await loader.load({ records: full, requestedAt }, async (facts, counted) => {
+  const deleted = await selectLive(context, changes.gone);
+  const outcome = await loader.load({ records: complete, requestedAt }, async (facts, counted) => {
     await progress.columns.addPage(context, facts, timestampText(requestedAt));
     return [
-      ...feedCandidateStatements(context, { ...facts, tombstoned: [...facts.tombstoned, ...gone] }, requestedAt),
+      ...feedCandidateStatements(context, { ...facts, tombstoned: [...facts.tombstoned, ...deleted] }, requestedAt),
       saveFeed(warehouse.own, state),
       saveCounters(warehouse.own, run, withPage(progress.figures, counted, progress.meter)),
     ];
@@ -191,24 +193,24 @@ async function loadChanges(
 }
 
 /**
- * A feed may bring only the fields that have changed. A record without fields of its stored state is fetched
- * individually, where that is possible, because it may as well have lost them.
+ * Separates records that lack fields of their stored state. The feed may list only the fields that have changed, or the
+ * record may have lost the others: to find out, the caller fetches it individually, if the profile has a path for that.
  */
 async function findPartial(
   { warehouse, owned, profile }: RunContext,
   records: readonly SourceRecord[],
-): Promise<{ full: SourceRecord[]; partial: string[] }> {
-  if (profile.item === null) return { full: [...records], partial: [] };
+): Promise<{ complete: SourceRecord[]; partial: string[] }> {
+  if (profile.item === null) return { complete: [...records], partial: [] };
   const keys = records.flatMap((record) => keyIn(record.value, profile) ?? []);
   const bodies = await currentBodies(warehouse.own, owned.resource, keys);
-  const found = { full: [] as SourceRecord[], partial: [] as string[] };
+  const found = { complete: [] as SourceRecord[], partial: [] as string[] };
   for (const record of records) {
     const key = keyIn(record.value, profile);
     const body = key === null ? undefined : bodies.get(key);
     const isTombstone = tombstoneOf(record.value, profile) !== null;
     const isPartial = body !== undefined && !isTombstone && lacksFields(record.value, parseJson(body));
     if (key !== null && isPartial) found.partial.push(key);
-    else found.full.push(record);
+    else found.complete.push(record);
   }
   return found;
 }
@@ -217,15 +219,19 @@ function lacksFields(value: JsonValue, stored: JsonValue): boolean {
   return isObject(stored) && isObject(value) && Object.keys(stored).some((name) => !Object.hasOwn(value, name));
 }
 
-/** Returns those of the deletes whose row is live. */
-async function liveAmong({ warehouse, owned }: RunContext, gone: FeedChanges['gone']): Promise<FeedChanges['gone']> {
+/** Returns those of the reported deletes whose row is live. */
+async function selectLive(
+  { warehouse, owned }: RunContext,
+  deletes: FeedChanges['gone'],
+): Promise<FeedChanges['gone']> {
   const table = owned.shape?.tables[0];
-  if (table === undefined || gone.length === 0) return [];
-  const keys = gone.map(({ key }) => key);
+  if (table === undefined || deletes.length === 0) return [];
+  const keys = deletes.map(({ key }) => key);
   const rows = await warehouse.rows.stored(table, keys, []);
-  return gone.filter(({ key }) => rows.get(key)?.deletedAt === null);
+  return deletes.filter(({ key }) => rows.get(key)?.deletedAt === null);
 }
 
+/** Fetches one record and loads it. If it no longer exists, its row becomes a delete candidate. */
 async function fetchAndLoad(context: RunContext, key: string): Promise<void> {
   const { warehouse, owned, progress } = context;
   const reading = await readItem(context, key, 'incremental');
@@ -234,10 +240,10 @@ async function fetchAndLoad(context: RunContext, key: string): Promise<void> {
     countRecords(progress, await loadRecord(context, key, reading, { acceptsOlder: true }));
     return;
   }
-  const named = await liveAmong(context, [{ key, at: reading.stated?.at ?? null }]);
-  if (named.length === 0) return;
-  // The feed names the delete (`told`), or the record itself does.
+  const deleted = await selectLive(context, [{ key, at: reading.stated?.at ?? null }]);
+  if (deleted.length === 0) return;
+  // `DeleteCandidateRow`: the record itself says that it is deleted (`stated`), or only the feed does (`told`).
   const reason = reading.stated === undefined ? 'told' : 'stated';
   const candidate = { resource: owned.resource, reason, evidence_at: timestampText(reading.requestedAt) } as const;
-  await owned.commit(noteReportedDeletes(warehouse.own, candidate, named));
+  await owned.commit(noteReportedDeletes(warehouse.own, candidate, deleted));
 }

@@ -20,7 +20,7 @@ import {
   addDays,
   type Day,
   DAY_MS,
-  dayOf,
+  toDay,
   type DayReading,
   nextRange,
   rangeQuery,
@@ -263,7 +263,7 @@ export function refuseOutside(
 ): void {
   const counts = new Map<Day, number>();
   for (const { value, rejection } of records) {
-    const day = rejection === undefined ? dayOf(fieldAt(value, windows.field), reading) : from;
+    const day = rejection === undefined ? toDay(fieldAt(value, windows.field), reading) : from;
     if (day === null || day < from || day >= to) counts.set(day ?? 'no day', (counts.get(day ?? 'no day') ?? 0) + 1);
   }
   if (counts.size === 0) return;

@@ -11,7 +11,7 @@ import { saveCounters } from '../../database/state/runs.ts';
 import { softDeleteStatements } from '../../database/state/stored-rows.ts';
 import { forgetDeleteCandidates } from '../../database/state/suspects.ts';
 import { forgetSourceTexts } from '../../database/state/versions.ts';
-import { rowsOfDays, saveWindows } from '../../database/state/windows.ts';
+import { readRowsOfDays, saveWindows } from '../../database/state/windows.ts';
 import { keyRecords } from '../../load/key-records.ts';
 import type { PageLoader, PageOutcome } from '../../load/page-loader.ts';
 import { shapeOf } from '../../load/prepare-page.ts';
@@ -29,27 +29,28 @@ import type { ResourceContext } from '../resource-context.ts';
 import { countPage, type RunContext, withPage } from '../run-progress.ts';
 import type { JoinedPage, StatedTotals } from './read-range.ts';
 import {
+  cellToDay,
   type Day,
   dayBegin,
   dayBeginLatest,
-  dayOf,
-  dayOfCell,
   type DayReading,
   isFinalAt,
   type ReportRange,
   type ReportWindow,
+  toDay,
   windowAt,
 } from './report-windows.ts';
 
-/** The windows of a resource, and what is known of their rows. */
+/** The stored windows of a resource, and what a run needs to replace their rows. */
 export interface StoredReports {
   windows: ReportWindows;
   reading: DayReading;
   loader: PageLoader;
   /** The stored state of each window, by its first day; updated with each range. */
   rows: Map<Day, WindowRow>;
-  /** True if all rows are in windows that are stored as fetched. */
+  /** True if no window other than the stored ones has rows. */
   areAllRowsInWindows: boolean;
+  /** Keys of the delete candidates. */
   candidateKeys: ReadonlySet<string>;
 }
 
@@ -60,17 +61,17 @@ export interface RangeResponse {
   isComplete: boolean;
   /** True if it holds as many rows as the service lists for one query. */
   isCapped: boolean;
-  /** Null if the totals are as counted. */
+  /** Totals of the service that differ from those of the rows; null if none do. */
   totals: StatedTotals | null;
 }
 
 /** Windows that stay as they are until an operator decides, by their first day, with the reason. */
 export type HeldWindows = ReadonlyMap<Day, string>;
 
-/** Rows that may always vanish from a window that keeps others, because a part of a small number is meaningless. */
+/** A window may always lose this many rows if it retains others: a part of a small number is meaningless. */
 const MAX_FREE_LOSSES = 10;
 
-/** The windows of which a response would delete too many rows, unless an operator has released them. */
+/** Finds the windows of which a response would delete too many rows, unless an operator has released them. */
 export async function findExcessiveLosses(
   context: ResourceContext,
   stored: StoredReports,
@@ -78,37 +79,37 @@ export async function findExcessiveLosses(
 ): Promise<HeldWindows> {
   const { profile, deletes } = context;
   const { keyed, rejects } = keyRecords(page.records, profile);
-  // A rejected record may be that of a row.
+  // Such a response deletes nothing: a rejected record may be that of any row.
   if (!isComplete || rejects.length > 0) return new Map();
   const before = await readRowsBefore(context, stored, range);
   const listed = keyed.filter(({ value }) => tombstoneOf(value, profile) === null);
   const response = { keys: new Set(listed.map(({ key }) => key)), written: listed };
+  const isDeleted = (row: RowOfDay): boolean => mustBeListed(context, page, row);
   const held = new Map<Day, string>();
-  for (const window of compareWindows(stored, range.windows, before, response, (row) => isLoss(context, page, row))) {
-    const { start } = window.window;
-    const gone = window.gone.length;
-    const isReleased = stored.rows.get(start)?.released_at != null;
-    if (isReleased || gone === 0) continue;
+  for (const { window, deleted, ...rows } of compareWindows(stored, range.windows, before, response, isDeleted)) {
+    const losses = deleted.length;
+    const isReleased = stored.rows.get(window.start)?.released_at != null;
+    if (isReleased || losses === 0) continue;
     let why: string | null = null;
-    if (window.rows === 0) {
-      why = window.before === 1 ? 'its only row would be deleted' : `all of its ${window.before} rows would be deleted`;
-    } else if (gone > MAX_FREE_LOSSES) {
-      why = describeExcess(deletes, { requested: gone, live: window.before, recent: 0 });
+    if (rows.after === 0) {
+      why = rows.before === 1 ? 'its only row would be deleted' : `all of its ${rows.before} rows would be deleted`;
+    } else if (losses > MAX_FREE_LOSSES) {
+      why = describeExcess(deletes, { requested: losses, live: rows.before, recent: 0 });
     }
-    if (why !== null) held.set(start, why);
+    if (why !== null) held.set(window.start, why);
   }
   return held;
 }
 
-/** True for a row that a complete response would have if it still existed: none that was written after the request. */
-function isLoss({ clock }: ResourceContext, { requestedAt }: JoinedPage, row: RowOfDay): boolean {
+/** True for a row that a complete response would list if its record existed: it was not written after the request. */
+function mustBeListed({ clock }: ResourceContext, { requestedAt }: JoinedPage, row: RowOfDay): boolean {
   return !isWrittenAfter(row, requestedAt, clock.now());
 }
 
 /**
- * Replaces the windows of a range by a response, in one transaction: new and changed rows, tombstones for rows that the
- * response does not have, the state of each window, the checkpoint and the counters of the run. Returns the checkpoint.
- * Throws `SyncError`.
+ * Replaces the windows of a range by a response, except for those in `held`. One transaction writes new and changed rows,
+ * deletes the rows that the response lacks, and stores the state of each window, the checkpoint and the counters of the
+ * run. Returns the checkpoint. Throws `SyncError`.
  */
 export async function replaceRange(
   context: RunContext,
@@ -123,42 +124,47 @@ export async function replaceRange(
   const isHeld = (day: Day | null): boolean =>
     day !== null && held.has(windowAt(day, stored.windows.granularity).start);
   const records = page.records.filter(({ value }) => held.size === 0 || !isHeld(dayIn(stored, value)));
-  let replaced = { checkpoint, deleted: 0, rows: [] as WindowRow[] };
+  let committed = { checkpoint, deleted: 0, windows: [] as WindowRow[] };
   const outcome = await stored.loader.load({ ...page, records }, async (facts, counted) => {
     const before = await readRowsBefore(context, stored, range);
     for (const [key, { day }] of before) if (isHeld(day)) before.delete(key);
-    const open = range.windows.filter(({ start }) => !isHeld(start));
+    const replacedWindows = range.windows.filter(({ start }) => !isHeld(start));
     const keys = new Set(facts.keys);
     for (const { key } of facts.tombstoned) keys.delete(key);
-    // A record without a usable key may be that of a row.
+    // A record without a usable key may be that of any row.
     const mayDelete = isComplete && facts.unkeyed === 0;
-    const isGone = (row: RowOfDay): boolean => mayDelete && isLoss(context, page, row);
-    const contents = compareWindows(stored, open, before, { keys, written: facts.written }, isGone);
+    const isDeleted = (row: RowOfDay): boolean => mayDelete && mustBeListed(context, page, row);
+    const compared = compareWindows(stored, replacedWindows, before, { keys, written: facts.written }, isDeleted);
     await progress.columns.addPage(context, facts, timestampText(page.requestedAt));
-    const gone = contents.flatMap((one) => one.gone);
-    const rows = [
-      ...contents.map((one) => fetchedRow(owned.resource, stored, response, one)),
+    const deleted = compared.flatMap((window) => window.deleted);
+    const windows = [
+      ...compared.map((window) => fetchedRow(owned.resource, stored, response, window)),
       ...heldRows(owned.resource, stored.rows, response, held),
     ];
-    replaced = { checkpoint: afterRange(checkpoint, response, counted, clock.now()), deleted: gone.length, rows };
+    committed = {
+      checkpoint: checkpointAfterRange(checkpoint, response, counted, clock.now()),
+      deleted: deleted.length,
+      windows,
+    };
     const figures = withPage(progress.figures, counted, progress.meter, page.parts.length);
-    figures.deleted += gone.length;
+    figures.deleted += deleted.length;
     return [
-      ...deleteStatements(context, gone, before, page.requestedAt),
-      ...decidedCandidates(context, stored, facts.keys, gone),
-      ...saveWindows(own, rows),
-      saveCheckpoint(own, replaced.checkpoint),
+      ...deleteStatements(context, deleted, before, page.requestedAt),
+      ...decidedCandidates(context, stored, facts.keys, deleted),
+      ...saveWindows(own, windows),
+      saveCheckpoint(own, committed.checkpoint),
       saveCounters(own, run, figures),
     ];
   });
-  for (const row of replaced.rows) stored.rows.set(row.window_start, row);
+  for (const row of committed.windows) stored.rows.set(row.window_start, row);
   countPage(progress, outcome, page.parts.length);
-  progress.figures.deleted += replaced.deleted;
+  progress.figures.deleted += committed.deleted;
   watcher.page(owned.resource, page, progress.figures);
-  return replaced.checkpoint;
+  return committed.checkpoint;
 }
 
-function afterRange(
+/** The checkpoint after a range. Its position only shows how far the scan is: the stored windows say what is still due. */
+function checkpointAfterRange(
   checkpoint: CheckpointRow,
   { range, page }: RangeResponse,
   { records }: PageOutcome,
@@ -166,33 +172,33 @@ function afterRange(
 ): CheckpointRow {
   const { serverDate, fullPageSize, parts } = page;
   const next = JSON.stringify({ url: `/~reports/${range.from}` });
-  return checkpointAfter(
-    checkpoint,
-    { next, isLast: false, pages: parts.length, records, serverDate, fullPageSize, updated: [] },
-    now,
-  );
+  const read = { next, isLast: false, pages: parts.length, records, serverDate, fullPageSize, updated: [] };
+  return checkpointAfter(checkpoint, read, now);
 }
 
+/** The day of a record. */
 function dayIn({ windows, reading }: StoredReports, value: JsonValue): Day | null {
-  return dayOf(fieldAt(value, windows.field), reading);
+  return toDay(fieldAt(value, windows.field), reading);
 }
 
+/** A row of the copy, and the day that it belongs to. */
 interface RowOfDay {
   day: Day;
   syncedAt: string;
 }
 
+/** Reads the live rows of a range as they are before the response. */
 function readRowsBefore(
   context: ResourceContext,
   stored: StoredReports,
   range: ReportRange,
 ): Promise<Map<string, RowOfDay>> {
-  // A first scan need not look: before its end there is no index on the day.
+  // Windows that were never stored have no rows. A first scan must not search for them: the day has no index until it ends.
   const isNew = stored.areAllRowsInWindows && range.windows.every(({ start }) => !stored.rows.has(start));
   return isNew ? Promise.resolve(new Map()) : readRowsOfRange(context, stored, range, 'live');
 }
 
-/** The rows of some days, by their keys; deleted ones too if all are requested. */
+/** Reads the rows of some days, by their keys; `which` is `all` to include deleted rows. */
 export async function readRowsOfRange(
   { warehouse, owned, profile }: ResourceContext,
   { windows, reading }: { windows: ReportWindows; reading: DayReading },
@@ -205,14 +211,14 @@ export async function readRowsOfRange(
   const zone = timeZone(windows.zone);
   const span = { from, to, begin: dayBegin(from, zone), end: dayBeginLatest(to, zone) };
   const found = new Map<string, RowOfDay>();
-  for (const { key, syncedAt, cell } of await rowsOfDays(warehouse, table, column, span, which)) {
-    const day = dayOfCell(cell, column.type, reading);
+  for (const { key, syncedAt, cell } of await readRowsOfDays(warehouse, table, column, span, which)) {
+    const day = cellToDay(cell, column.type, reading);
     if (day !== null && day >= from && day < to) found.set(key, { day, syncedAt });
   }
   return found;
 }
 
-/** Null for a field that never had a value. */
+/** Finds the column of the field that dates a row; null if the field never had a value. */
 function findDayColumn(table: TableShape, id: string | readonly string[], field: string): Column | null {
   const [column] = updatedColumns(table.columns, { updated: field });
   if (column === undefined) return id === field ? { name: table.key[0] ?? '', path: [field], type: 'text' } : null;
@@ -226,57 +232,62 @@ function findDayColumn(table: TableShape, id: string | readonly string[], field:
 /** A window before and after a response. */
 interface ComparedWindow {
   window: ReportWindow;
-  /** Live rows before, and the keys of those that the response does not have. */
+  /** Live rows. */
   before: number;
-  gone: string[];
-  /** Live rows afterwards. */
-  rows: number;
+  after: number;
+  /** Keys of the rows that are deleted. */
+  deleted: string[];
   hasChanged: boolean;
 }
 
 /**
  * Compares the live rows of some windows with a response. `keys` are those of its live records, `written` the new and
- * changed ones; `isGone` decides whether a row that it lacks is deleted. A record may move to another day.
+ * changed ones; `isDeleted` decides about a row that the response lacks.
  */
 function compareWindows(
   stored: StoredReports,
   windows: readonly ReportWindow[],
-  before: ReadonlyMap<string, RowOfDay>,
+  rowsBefore: ReadonlyMap<string, RowOfDay>,
   { keys, written }: { keys: ReadonlySet<string>; written: readonly { key: string; value: JsonValue }[] },
-  isGone: (row: RowOfDay) => boolean,
+  isDeleted: (row: RowOfDay) => boolean,
 ): ComparedWindow[] {
-  const startOf = (day: Day): Day => windowAt(day, stored.windows.granularity).start;
   const compared = new Map<Day, ComparedWindow>();
-  for (const window of windows) compared.set(window.start, { window, before: 0, gone: [], rows: 0, hasChanged: false });
-  const windowOf = new Map<string, ComparedWindow | undefined>();
-  for (const [key, row] of before) {
-    const window = compared.get(startOf(row.day));
+  for (const window of windows) {
+    compared.set(window.start, { window, before: 0, after: 0, deleted: [], hasChanged: false });
+  }
+  const findWindow = (day: Day): ComparedWindow | undefined =>
+    compared.get(windowAt(day, stored.windows.granularity).start);
+  const windowAfter = new Map<string, ComparedWindow | undefined>();
+  for (const [key, row] of rowsBefore) {
+    const window = findWindow(row.day);
     if (window !== undefined) window.before += 1;
-    if (keys.has(key) || !isGone(row)) windowOf.set(key, window);
+    if (keys.has(key) || !isDeleted(row)) windowAfter.set(key, window);
     else if (window !== undefined) {
-      window.gone.push(key);
+      window.deleted.push(key);
       window.hasChanged = true;
     }
   }
   for (const { key, value } of written) {
     const day = dayIn(stored, value);
     if (day === null) continue;
-    const window = compared.get(startOf(day));
-    for (const changed of [window, windowOf.get(key)]) if (changed !== undefined) changed.hasChanged = true;
-    windowOf.set(key, window);
+    // A record may have moved to another day: then both windows have changed.
+    const window = findWindow(day);
+    for (const changed of [window, windowAfter.get(key)]) if (changed !== undefined) changed.hasChanged = true;
+    windowAfter.set(key, window);
   }
-  for (const window of windowOf.values()) if (window !== undefined) window.rows += 1;
+  for (const window of windowAfter.values()) if (window !== undefined) window.after += 1;
   return [...compared.values()];
 }
 
 const NEVER_FETCHED = { fetched_at: null, is_final: 0, rows: 0, capped: 0, totals: null, changed_at: null } as const;
 const NOT_HELD = { dropped_at: null, held_at: null, held: null, released_at: null } as const;
 
+/** The state of a window whose rows were replaced. */
 function fetchedRow(
   resource: string,
   { windows, rows }: StoredReports,
   { page: { requestedAt }, isCapped, isComplete, totals }: RangeResponse,
-  { window, rows: count, hasChanged }: ComparedWindow,
+  { window, after, hasChanged }: ComparedWindow,
 ): WindowRow {
   const at = timestampText(requestedAt);
   return {
@@ -285,7 +296,7 @@ function fetchedRow(
     window_end: window.end,
     fetched_at: at,
     is_final: (isComplete || isCapped) && isFinalAt(requestedAt, window, windows) ? 1 : 0,
-    rows: count,
+    rows: after,
     totals: totals === null ? null : JSON.stringify(totals),
     capped: isCapped ? 1 : 0,
     changed_at: hasChanged ? at : (rows.get(window.start)?.changed_at ?? null),
@@ -293,7 +304,7 @@ function fetchedRow(
   };
 }
 
-/** Windows that stay as they were, with the reason for an operator. */
+/** The held windows: as they were before, with the reason for the operator. */
 function heldRows(
   resource: string,
   rows: ReadonlyMap<Day, WindowRow>,
@@ -310,22 +321,22 @@ function heldRows(
   });
 }
 
-/** A delete candidate is decided by a response that lists it, or that does not have it. */
+/** Returns the statements that forget delete candidates: the response lists them, or their rows are deleted now. */
 function decidedCandidates(
   { warehouse: { own }, owned: { resource } }: ResourceContext,
   { candidateKeys }: StoredReports,
   listed: readonly string[],
-  gone: readonly string[],
+  deleted: readonly string[],
 ): CompiledQuery[] {
   if (candidateKeys.size === 0) return [];
-  const among = (keys: readonly string[]): string[] => keys.filter((key) => candidateKeys.has(key));
+  const isCandidate = (key: string): boolean => candidateKeys.has(key);
   return [
-    ...forgetDeleteCandidates(own, resource, among(listed), 'not_settled'),
-    ...forgetDeleteCandidates(own, resource, among(gone)),
+    ...forgetDeleteCandidates(own, resource, listed.filter(isCandidate), 'not_settled'),
+    ...forgetDeleteCandidates(own, resource, deleted.filter(isCandidate)),
   ];
 }
 
-/** The tombstones have the time of the response, or of the latest row that was written before our clock was put back. */
+/** The rows count as deleted at the time of the request, or of their latest write if the clock was put back since then. */
 function deleteStatements(
   { warehouse, owned, profile, clock }: ResourceContext,
   keys: readonly string[],
@@ -338,9 +349,9 @@ function deleteStatements(
   const futureTimes = keys.map((key) => before.get(key)?.syncedAt ?? '').filter((time) => time > now);
   const at = [timestampText(requestedAt), ...futureTimes].toSorted().at(-1) ?? now;
   const { resource } = owned;
-  const gone = { resource, history: profile.history, table, children, keys, at, deletedAt: null };
+  const deleted = { resource, history: profile.history, table, children, keys, at, deletedAt: null };
   return [
-    ...softDeleteStatements(warehouse, gone),
+    ...softDeleteStatements(warehouse, deleted),
     ...(profile.mask === null ? [] : [forgetSourceTexts(warehouse.own, resource)]),
   ];
 }

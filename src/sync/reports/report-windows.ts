@@ -1,7 +1,9 @@
-// Date arithmetic of reports: days, windows (day, week, month), due windows, and ranges that one request covers.
+// Which windows of reports a run requests, in which ranges of days, and by which parameters.
 //
-// With `granularity: week` the day 2026-01-14 belongs to the window from 2026-01-12 to 2026-01-19. Days are those of the
-// zone in which the service counts. A range is several consecutive windows.
+// A report, such as page views per day, is requested by windows: days, weeks or months. With `granularity: week` the day
+// 2026-01-14 belongs to the window from 2026-01-12 to 2026-01-19. `dueWindows` finds the windows that a run must request,
+// `nextRange` combines consecutive ones into the range of one request, and `rangeQuery` writes its parameters. Days are
+// those of the time zone in which the service counts.
 import type { ExtraQuery } from '../../checks/listing-scan.ts';
 import { formatStepMs, formatTime } from '../../checks/since.ts';
 import { parsePlace } from '../../config/profile/basic-fields.ts';
@@ -63,14 +65,14 @@ export function dayBegin(day: Day, zone: TimeZone): number {
   return zone.earliest(Date.parse(day));
 }
 
-/** The time in epoch milliseconds at which everything before the day has certainly ended. */
+/** The time in epoch milliseconds at which all days before have certainly ended, also if the midnight occurs twice. */
 export function dayBeginLatest(day: Day, zone: TimeZone): number {
   const local = Date.parse(day);
   return zone.earliest(local) + zone.spread(local);
 }
 
-/** The first day that is retained: windows that end by then are not. Null if all are. */
-export function keptFrom(keep: ReportWindows['keep'], today: Day): Day | null {
+/** Returns the first day that `windows.keep` retains: windows that end by then are dropped. Null if all are retained. */
+export function firstRetainedDay(keep: ReportWindows['keep'], today: Day): Day | null {
   return keep === null ? null : addDays(addMonths(today, -keep.months), -keep.days);
 }
 
@@ -85,48 +87,9 @@ function dayOfUtc(at: number): Day {
   return new Date(at).toISOString().slice(0, 10);
 }
 
-export interface DayReading {
-  reports: TimeZone;
-  /** The zone of the field's times that name none; null for UTC. */
-  field: TimeZone | null;
-  /** True if the zone of such times is unknown: then it is that of the reports. */
-  isLocal: boolean;
-}
-
-export function dayReading({ times }: ResourceProfile, { field, zone }: ReportWindows): DayReading {
-  return { reports: timeZone(zone), field: zoneAt(times, field), isLocal: times[field] === LOCAL };
-}
-
-const COMPACT = /^(\d{4})(\d\d)(\d\d)$/;
-const DAY_LENGTH = 10;
-const MONTH = /^\d{4}-\d\d$/;
-
-/**
- * The day of a value: a date, also as `20260131`, the first day of a month, or the day of a time in the zone of the
- * reports. Null for anything else.
- */
-export function dayOf(value: JsonValue | bigint | undefined, reading: DayReading): Day | null {
-  const text = typeof value === 'number' || typeof value === 'bigint' ? String(value) : value;
-  if (typeof text === 'string') {
-    const day = MONTH.test(text) ? `${text}-01` : text.replace(COMPACT, '$1-$2-$3');
-    if (day.length === DAY_LENGTH && isDay(day)) return day;
-    if (reading.isLocal && isDay(text.slice(0, 10)) && /^[T ]\d\d/.test(text.slice(10))) return text.slice(0, 10);
-  }
-  if (typeof value === 'bigint') return null;
-  const instant = parseInstant(value, reading.field);
-  return instant === null ? null : localDay(instant.epochMs, reading.reports);
-}
-
-/** The day of a cell, in which times are UTC. */
-export function dayOfCell(cell: Cell, type: Column['type'], reading: DayReading): Day | null {
-  if (typeof cell === 'boolean') return null;
-  if (type !== 'timestamp' || typeof cell !== 'string') return dayOf(cell, reading);
-  const at = timestampMs(cell);
-  return Number.isNaN(at) ? null : localDay(at, reading.reports);
-}
-
-/** The facts that determine which windows are due. */
+/** The facts that determine which windows a run requests. */
 interface WindowPlan {
+  /** `windows` of the profile. */
   windows: ReportWindows;
   /** The stored state of each window, by its first day. */
   rows: ReadonlyMap<Day, WindowRow>;
@@ -139,31 +102,34 @@ interface WindowPlan {
 }
 
 /**
- * A full scan requests each window that was not fetched since it began; an incremental one those that may have changed
- * since, were never fetched, or wait for an operator. A window that may still change is always requested, also by a
- * resumed scan, so that the result is current. The windows are returned newest first; `until` is the day after the last
- * one that is requested, because early rows may be dated tomorrow. Pure.
+ * Returns the windows that a run requests, the newest first. A full scan requests all that were not fetched since it began,
+ * an incremental one those that were never fetched or wait for an operator; both request those that may still change.
+ * `until` is the day after the last one that is requested: it may include tomorrow, with which services in other time
+ * zones date early rows. Pure.
  */
 export function dueWindows(plan: WindowPlan): { windows: ReportWindow[]; today: Day; until: Day } {
   const { windows: profile, rows, now } = plan;
   const today = localDay(now, timeZone(profile.zone));
   const until = addDays(today, listsTomorrow(plan) ? 2 : 1);
-  const first = [profile.start, keptFrom(profile.keep, today) ?? profile.start].toSorted().at(-1) ?? profile.start;
+  const retained = firstRetainedDay(profile.keep, today) ?? profile.start;
+  const first = retained > profile.start ? retained : profile.start;
   const all = windowsBetween(first, until, profile.granularity);
   return { windows: all.filter((window) => isDue(rows.get(window.start), plan)).toReversed(), today, until };
 }
 
 function isDue(row: WindowRow | undefined, { mode, scanStartedAt, now }: WindowPlan): boolean {
-  if (row === undefined || row.fetched_at === null || row.held_at !== null) return row?.dropped_at == null;
+  if (row === undefined) return true;
+  // The copy does not keep windows of this age any more.
   if (row.dropped_at !== null) return false;
+  if (row.fetched_at === null || row.held_at !== null) return true;
   const fetchedAt = timestampMs(row.fetched_at);
-  // A future time is not of this scan: our clock was put back.
+  // A time in the future does not come from this scan: the clock of this machine was put back.
   return row.is_final === 0 || (mode === 'full' && (fetchedAt < scanStartedAt || fetchedAt > now));
 }
 
 /**
- * Many services refuse future days: a window that was fetched before it began shows that this one lists them. A full
- * scan tries it, and so does a scan without stored windows.
+ * True if tomorrow is requested. Many services refuse future days; a stored window that was fetched before it began shows
+ * that this one does not. A full scan tries it, and so does a scan without stored windows.
  */
 function listsTomorrow({ windows: { zone }, rows, mode, hasEnd }: WindowPlan): boolean {
   if (!hasEnd) return false;
@@ -190,68 +156,112 @@ export interface ReportRange {
 }
 
 /**
- * The newest of the windows (newest first) as one range, as many as the limits allow, and the remaining ones. `until` is
- * the day after the last one that may be requested. Pure.
+ * Combines the first of `due` (the newest first) and the windows just before it into one range, within the limits: `largest`
+ * in days, `windows` in number. Returns it and the remaining windows (`left`). `until` is the day after the last one that
+ * may be requested. Pure.
  */
 export function nextRange(
   due: readonly ReportWindow[],
-  { largest, windows: most, until }: { largest: number; windows: number; until: Day },
+  { largest: maxDays, windows: maxWindows, until }: { largest: number; windows: number; until: Day },
 ): { range: ReportRange; left: readonly ReportWindow[] } {
   const taken: ReportWindow[] = [];
   for (const window of due) {
-    const [newest = window] = taken;
-    const isNext = taken.length === 0 || taken.at(-1)?.start === window.end;
-    const isLarge = Date.parse(newest.end) - Date.parse(window.start) > largest * DAY_MS;
-    if (!isNext || (taken.length > 0 && (isLarge || taken.length >= most))) break;
+    const newest = taken[0] ?? window;
+    const isAdjacent = taken.length === 0 || taken.at(-1)?.start === window.end;
+    const days = (Date.parse(newest.end) - Date.parse(window.start)) / DAY_MS;
+    const isTooLarge = days > maxDays || taken.length >= maxWindows;
+    // A single window is requested however large it is.
+    if (!isAdjacent || (taken.length > 0 && isTooLarge)) break;
     taken.push(window);
   }
-  return { range: rangeOf(taken.toReversed(), until), left: due.slice(taken.length) };
+  return { range: toRange(taken.toReversed(), until), left: due.slice(taken.length) };
 }
 
-/** The two halves of a range of several windows, the newer one first; null if it is one window. */
-export function halvesOf({ windows, to }: ReportRange): [ReportRange, ReportRange] | null {
+/** Returns the two halves of a range of several windows, the newer one first; null if it is one window. */
+export function splitRange({ windows, to }: ReportRange): [ReportRange, ReportRange] | null {
   if (windows.length < 2) return null;
   const middle = Math.floor(windows.length / 2);
-  return [rangeOf(windows.slice(middle), to), rangeOf(windows.slice(0, middle), to)];
+  return [toRange(windows.slice(middle), to), toRange(windows.slice(0, middle), to)];
 }
 
-/** A range without the days after this one; the same range if it has none, or no others. */
-export function endingWith(range: ReportRange, day: Day): ReportRange {
+/** Returns the range without the days after this one; the same range if it has no such days, or only such days. */
+export function endRangeAt(range: ReportRange, day: Day): ReportRange {
   const windows = range.windows.filter(({ start }) => start <= day);
   const until = addDays(day, 1);
-  return range.to <= until || windows.length === 0 ? range : rangeOf(windows, until);
+  return range.to <= until || windows.length === 0 ? range : toRange(windows, until);
 }
 
-function rangeOf(windows: readonly ReportWindow[], until: Day): ReportRange {
+function toRange(windows: readonly ReportWindow[], until: Day): ReportRange {
   const [first, last] = [windows[0], windows.at(-1)];
   if (first === undefined || last === undefined) throw new Error('a range has a window');
   return { windows, from: first.start, to: last.end < until ? last.end : until };
 }
 
-/** The parameters that request a range; `hasEnd` is false if the service takes one window by its first day. */
+/** Returns the parameters that request a range; `hasEnd` is false if a request names one window by its first day. */
 export function rangeQuery(windows: ReportWindows, { from, to }: ReportRange, hasEnd: boolean): ExtraQuery {
   const { format, from_param, to_param, to_inclusive } = windows;
-  // The end of a range is its next day, or the last time before that which the format can write.
+  // A service that includes the end gets the last time before the next day that the format can write.
   const beforeMs = to_inclusive ? formatStepMs(format) : 0;
   const values = {
     from: formatDayStart(windows, from, 0),
     to: hasEnd ? formatDayStart(windows, to, beforeMs) : null,
   };
   const extraQuery: Record<string, PlaceValue> = {};
-  for (const [place, text] of [
+  for (const [location, text] of [
     [from_param, values.from],
     [to_param, values.to],
   ]) {
-    if (place == null || text == null) continue;
-    // A Unix time is a number in a JSON body.
-    extraQuery[place] = parsePlace(place).in === 'body' && format.startsWith('epoch_') ? Number(text) : text;
+    if (location == null || text == null) continue;
+    const isNumber = format.startsWith('epoch_') && parsePlace(location).in === 'body';
+    extraQuery[location] = isNumber ? Number(text) : text;
   }
   return { extraQuery, values };
 }
 
-/** The beginning of a day less some milliseconds, as the service takes it. */
+/** Formats the beginning of a day, less some milliseconds, in the format of the service. */
 function formatDayStart({ format, zone }: ReportWindows, day: Day, beforeMs: number): string {
   const parts = isNamedFormat(format) ? null : parsePattern(format);
   if (parts !== null && !hasOffset(parts)) return writePattern(parts, Date.parse(day) - beforeMs);
   return formatTime(dayBegin(day, timeZone(zone)) - beforeMs, { format, zone }, '');
+}
+
+/** How values of the field that dates a row are read as days. */
+export interface DayReading {
+  reports: TimeZone;
+  /** The zone of times without an offset in the field; null for UTC. */
+  field: TimeZone | null;
+  /** True if that zone is unknown: then such a time counts as one in the zone of the reports. */
+  isLocal: boolean;
+}
+
+export function dayReading({ times }: ResourceProfile, { field, zone }: ReportWindows): DayReading {
+  return { reports: timeZone(zone), field: zoneAt(times, field), isLocal: times[field] === LOCAL };
+}
+
+const COMPACT = /^(\d{4})(\d\d)(\d\d)$/;
+const DAY_LENGTH = 10;
+const MONTH = /^\d{4}-\d\d$/;
+
+/**
+ * Converts a value to a day: `2026-01-31` and `20260131` are days, `2026-01` is the first day of the month, and a time is
+ * the day in the zone of the reports. Null for anything else.
+ */
+export function toDay(value: JsonValue | bigint | undefined, reading: DayReading): Day | null {
+  const text = typeof value === 'number' || typeof value === 'bigint' ? String(value) : value;
+  if (typeof text === 'string') {
+    const day = MONTH.test(text) ? `${text}-01` : text.replace(COMPACT, '$1-$2-$3');
+    if (day.length === DAY_LENGTH && isDay(day)) return day;
+    if (reading.isLocal && isDay(text.slice(0, 10)) && /^[T ]\d\d/.test(text.slice(10))) return text.slice(0, 10);
+  }
+  if (typeof value === 'bigint') return null;
+  const instant = parseInstant(value, reading.field);
+  return instant === null ? null : localDay(instant.epochMs, reading.reports);
+}
+
+/** Converts a cell of the copy to a day; its times are in UTC. */
+export function cellToDay(cell: Cell, type: Column['type'], reading: DayReading): Day | null {
+  if (typeof cell === 'boolean') return null;
+  if (type !== 'timestamp' || typeof cell !== 'string') return toDay(cell, reading);
+  const at = timestampMs(cell);
+  return Number.isNaN(at) ? null : localDay(at, reading.reports);
 }

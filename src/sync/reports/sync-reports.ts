@@ -51,9 +51,9 @@ import {
   type Day,
   dayReading,
   dueWindows,
-  endingWith,
-  halvesOf,
-  keptFrom,
+  endRangeAt,
+  splitRange,
+  firstRetainedDay,
   localDay,
   type ReportRange,
   type ReportWindow,
@@ -190,7 +190,7 @@ async function syncRange(
 
 /** Splits a range into two tasks; null if it is one window. */
 function halve(range: ReportRange): RangeTask[] | null {
-  return halvesOf(range)?.map(newTask) ?? null;
+  return splitRange(range)?.map(newTask) ?? null;
 }
 
 /** What was too much for one response will be so for the next ones. */
@@ -236,7 +236,7 @@ function withoutUnfinished(
       hint: 'nothing is to be done if its reports are of whole days; else see windows.zone: by it that day has begun',
     });
   }
-  const ended = endingWith(range, addDays(options.until, -1));
+  const ended = endRangeAt(range, addDays(options.until, -1));
   return ended === range ? [] : [newTask(ended)];
 }
 
@@ -305,7 +305,7 @@ const ROWS_PER_STEP = 200;
 async function dropOldWindows(context: RunContext, stored: StoredReports): Promise<void> {
   const { clock, signal } = context;
   const { windows, rows } = stored;
-  const kept = keptFrom(windows.keep, localDay(clock.now(), timeZone(windows.zone)));
+  const kept = firstRetainedDay(windows.keep, localDay(clock.now(), timeZone(windows.zone)));
   if (kept === null) return;
   const old = [...rows.values()].filter((row) => row.window_end <= kept && row.dropped_at === null);
   for (const row of old.toSorted((a, b) => (a.window_start < b.window_start ? -1 : 1))) {

@@ -20,7 +20,7 @@ import { tombstoneOf } from '../../rows/columns/updated-time.ts';
 import { fingerprintOf, startScan } from '../plan.ts';
 import { compareTotals, type FullAnswer, isShort, newTask, RangeQueue } from '../reports/read-range.ts';
 import { readRowsOfRange } from '../reports/replace-range.ts';
-import { dayReading, halvesOf } from '../reports/report-windows.ts';
+import { dayReading, splitRange } from '../reports/report-windows.ts';
 import { resourceContext, type SourceContext } from '../resource-context.ts';
 import { newProgress, type RunContext } from '../run-progress.ts';
 import { concludeScan, pagesOf } from '../scan/load-pages.ts';
@@ -203,7 +203,7 @@ async function* readReportPages(
   try {
     for (let next = await queue.next(); next !== null; next = await queue.next()) {
       const { task, answer } = next;
-      const halves = halvesOf(task.range);
+      const halves = splitRange(task.range);
       if ('error' in answer && halves === null) throw answer.error ?? new Error('a single window is too large');
       if ('page' in answer && (halves === null || !isCutShort(answer))) {
         yield answer.page;

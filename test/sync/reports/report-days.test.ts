@@ -3,7 +3,7 @@ import { timeZone } from '../../../src/model/time-zone.ts';
 import {
   dayBegin,
   dayBeginLatest,
-  keptFrom,
+  firstRetainedDay,
   localDay,
   windowAt,
   windowsBetween,
@@ -40,7 +40,7 @@ describe('windows of reports', () => {
     [{ days: 0, months: 12 }, '2024-02-29', '2023-02-28'],
     [null, '2026-03-31', null],
   ])('are kept for %j', (keep, today, from) => {
-    expect(keptFrom(keep, today)).toBe(from);
+    expect(firstRetainedDay(keep, today)).toBe(from);
   });
 });
 

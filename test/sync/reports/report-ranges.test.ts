@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { ReportWindows } from '../../../src/config/profile/incremental.ts';
 import { profileSchema } from '../../../src/config/profile/profile.ts';
-import { endingWith, nextRange, rangeQuery, windowsBetween } from '../../../src/sync/reports/report-windows.ts';
+import { endRangeAt, nextRange, rangeQuery, windowsBetween } from '../../../src/sync/reports/report-windows.ts';
 
 const DUE = windowsBetween('2026-01-01', '2026-01-21', 'day').toReversed();
 const WIDE = { largest: 31, windows: Infinity, until: '2026-01-21' };
@@ -26,10 +26,10 @@ describe('ranges', () => {
     const months = windowsBetween('2026-01-01', '2026-01-22', 'month');
     const { range } = nextRange(months, { ...WIDE, until: '2026-01-22' });
     expect([range.from, range.to]).toEqual(['2026-01-01', '2026-01-22']);
-    expect(endingWith(range, '2026-01-20').to).toBe('2026-01-21');
+    expect(endRangeAt(range, '2026-01-20').to).toBe('2026-01-21');
     const [tomorrow] = DUE;
     const alone = nextRange(tomorrow === undefined ? [] : [tomorrow], WIDE).range;
-    expect(endingWith(alone, '2026-01-19')).toBe(alone);
+    expect(endRangeAt(alone, '2026-01-19')).toBe(alone);
   });
 
   it.each([
