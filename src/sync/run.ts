@@ -3,7 +3,7 @@ import type { CompiledQuery } from 'kysely';
 import { requestIdentity } from '../checks/credential.ts';
 import { parentOf } from '../config/profile/request-fields.ts';
 import type { CheckpointRow, RunRow } from '../database/own-tables.ts';
-import { forgetSeen, NO_SCAN, readCheckpoint, saveCheckpoint } from '../database/state/checkpoints.ts';
+import { deleteSeenPages, NO_SCAN, readCheckpoint, saveCheckpoint } from '../database/state/checkpoints.ts';
 import type { OwnedResource } from '../database/state/owned-resource.ts';
 import {
   beginLater,
@@ -225,7 +225,7 @@ async function storeConsequence({ warehouse, owned }: ResourceContext, plan: Sca
   else return;
   const row = (await readCheckpoint(warehouse.own, plan.checkpoint.resource)) ?? plan.checkpoint;
   // A scan that was given up has seen only some records, so that nothing may be deleted by it.
-  const forgotten = change.walk_mode === null ? [forgetSeen(warehouse.own, row.resource)] : [];
+  const forgotten = change.walk_mode === null ? [deleteSeenPages(warehouse.own, row.resource)] : [];
   await owned.commit([saveCheckpoint(warehouse.own, { ...row, ...change }), ...forgotten]);
 }
 
