@@ -10,8 +10,8 @@ import {
   beginRun,
   endRun,
   forgetOldRuns,
-  isQuiet,
-  isSameAs,
+  changedNothing,
+  repeatsRun,
   lastRun,
   type RunEnd,
 } from '../database/state/runs.ts';
@@ -182,8 +182,8 @@ function endStatements(
 ): CompiledQuery[] {
   const run = { run_id, resource, command, mode: progress.mode };
   const now = clock.now();
-  const isSilent = isQuiet(end) && !hasGrown;
-  const replaced = isSilent && last !== null && isSameAs(last, run, end) ? last : null;
+  const isSilent = changedNothing(end) && !hasGrown;
+  const replaced = isSilent && last !== null && repeatsRun(last, run, end) ? last : null;
   // After a complete run, deletes that an operator has decided more than a day ago are forgotten.
   const decided = end.error === null ? [forgetSettled(warehouse.own, resource, timestampText(now - DAY_MS))] : [];
   const statements = [...endRun(warehouse.own, run, end, now, replaced), ...decided];
@@ -253,7 +253,7 @@ async function runEnd(context: RunContext, error: unknown): Promise<ReportedEnd>
   else if (error instanceof DeferredError) status = 'deferred';
   else if (error instanceof SyncError && error.code === 'interrupted') status = 'interrupted';
   const report = error === null ? null : errorReport(error, scrub);
-  return { status, figures, error: report, warnings, outcomes: meter.outcomes };
+  return { status, counters: figures, error: report, warnings, outcomes: meter.outcomes };
 }
 
 /** Reported in every run after an individually fetched record differed from the listed one. */
