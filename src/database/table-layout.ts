@@ -1,9 +1,11 @@
-// What both databases have alike in copied tables: keys, internal columns and indexes, and how rows are written to them.
+// The layout of copied tables, which is the same in SQLite and Postgres. For example, the table `content` has the key `id`,
+// then `_hash`, `_version`, `_synced_at` and `_deleted_at`, then the fields of the records. Each database builds its
+// CREATE TABLE and INSERT statements from these functions.
 import type { Cell, Column, TableRows, TableShape } from '../model/table.ts';
 import type { ColumnType, HistoryPolicy } from '../model/vocabulary.ts';
 import type { TimestampText } from './own-tables.ts';
 
-/** The indexes of the tables of one resource. */
+/** The indexes that the tables of one resource must have. */
 export interface KeyPlan {
   /** All tables of the resource, its own first. */
   tables: readonly TableShape[];
@@ -14,37 +16,34 @@ export interface KeyPlan {
 export interface ColumnIndex {
   table: TableShape;
   column: string;
-  /**
-   * `chosen` by the user; `filter` for filtering and sorting; `reference` for joins, `window` for the days of reports:
-   * for the last two, the databases use different kinds of indexes.
-   */
+  /** `chosen` by the user; `filter` for filtering and sorting; `reference` for joins; `window` for the days of reports. */
   why: 'chosen' | 'filter' | 'reference' | 'window';
 }
 
 /** The prefix of managed indexes, followed by `table.column`: no name contains a dot. */
-export const INDEX = '_sync_index_';
+export const INDEX_PREFIX = '_sync_index_';
 
 export function columnText(table: TableShape, column: string): string {
   return `${table.name}.${column}`;
 }
 
-/** A record of a page, with the values of the internal columns. */
+/** A record whose row is written, with the values of its internal columns. */
 export interface WrittenRecord {
   key: string;
   /** 1 for a new record. */
   version: number;
   hash: string;
-  /** Replaces the page's time in `_synced_at`, for a row that is rewritten. */
+  /** The `_synced_at` of a rewritten row, which keeps its earlier time; by default the time of the page's request. */
   syncedAt?: TimestampText;
   /** The source text in UTF-8. */
   bytes: Buffer;
 }
 
-/** The rows of a page. */
+/** The rows of one page of records, which are written in one transaction. */
 export interface PageRows {
   resource: string;
   history: HistoryPolicy;
-  /** True if all rows exist, and are rewritten. */
+  /** True if all rows exist already and are written again, for example after a change of the profile. */
   isRewrite?: true;
   /** The time of the request, for `_synced_at` and `valid_from`: rows of a later request are not overwritten. */
   requestedAt: TimestampText;
@@ -62,8 +61,8 @@ interface InternalColumn {
   readonly type: ColumnType;
   /** True if it is NOT NULL. */
   readonly isRequired: boolean;
-  /** Returns its cell for a row that is written; null for a column that is empty in such a row. */
-  readonly stamp: ((record: WrittenRecord, page: PageRows) => string | number) | null;
+  /** Returns the cell of a row that is written; null for `_deleted_at`, which is empty in such a row. */
+  readonly toCell: ((record: WrittenRecord, page: PageRows) => string | number) | null;
   /** For users who choose columns. */
   readonly comment: string;
 }
@@ -73,33 +72,33 @@ export const INTERNAL_COLUMNS: readonly InternalColumn[] = [
     name: '_hash',
     type: 'text',
     isRequired: true,
-    stamp: ({ hash }) => hash,
+    toCell: ({ hash }) => hash,
     comment: 'Fingerprint of the record as it came.',
   },
   {
     name: '_version',
     type: 'integer',
     isRequired: true,
-    stamp: ({ version }) => version,
+    toCell: ({ version }) => version,
     comment: 'How often the record was seen changed, from 1.',
   },
   {
     name: '_synced_at',
     type: 'timestamp',
     isRequired: true,
-    stamp: ({ syncedAt }, { requestedAt }) => syncedAt ?? requestedAt,
+    toCell: ({ syncedAt }, { requestedAt }) => syncedAt ?? requestedAt,
     comment: 'When the service was asked for this version, UTC.',
   },
   {
     name: '_deleted_at',
     type: 'timestamp',
     isRequired: false,
-    stamp: null,
+    toCell: null,
     comment: 'When the service was asked and no longer had the record, UTC; null for a live row.',
   },
 ];
 
-/** The internal columns of a table. */
+/** Returns the internal columns of a table; a table of child rows has none. */
 export function internalColumns({ path }: TableShape): readonly InternalColumn[] {
   return path.length === 0 ? INTERNAL_COLUMNS : [];
 }
@@ -126,41 +125,41 @@ export function columnDefinitions(table: TableShape, declarations: ColumnDeclara
   ];
 }
 
-/** Columns of a row as it is inserted, in the order of `stampedCells`. */
+/** Returns the columns of an INSERT, in the order of the cells that `cellsToInsert` returns. */
 export function insertedColumns(table: TableShape): { name: string; type: ColumnType }[] {
   const keys = table.key.map((name, at) => ({ name, type: at === 0 ? ('text' as const) : ('integer' as const) }));
-  return [...keys, ...internalColumns(table).filter(({ stamp }) => stamp !== null), ...table.columns];
+  return [...keys, ...internalColumns(table).filter(({ toCell }) => toCell !== null), ...table.columns];
 }
 
 /**
- * The cells of a resource's own table as they are inserted, row after row: the key, internal columns, and the values of
+ * Returns the cells of a resource's own table for an INSERT, row after row: the key, internal columns, and the values of
  * the service. A plain loop, because it runs for each cell.
  */
-export function stampedCells({ table, width, cells }: TableRows, page: PageRows): Cell[] {
-  const keys = table.key.length;
-  const stamps = internalColumns(table).flatMap(({ stamp }) => stamp ?? []);
-  const stamped: Cell[] = [];
+export function cellsToInsert({ table, width, cells }: TableRows, page: PageRows): Cell[] {
+  const keyCount = table.key.length;
+  const internal = internalColumns(table).flatMap(({ toCell }) => toCell ?? []);
+  const inserted: Cell[] = [];
   for (const [at, record] of page.records.entries()) {
     const start = at * width;
-    for (let cell = start; cell < start + keys; cell += 1) stamped.push(cells[cell] ?? null);
-    for (const stamp of stamps) stamped.push(stamp(record, page));
-    for (let cell = start + keys; cell < start + width; cell += 1) stamped.push(cells[cell] ?? null);
+    for (let cell = start; cell < start + keyCount; cell += 1) inserted.push(cells[cell] ?? null);
+    for (const toCell of internal) inserted.push(toCell(record, page));
+    for (let cell = start + keyCount; cell < start + width; cell += 1) inserted.push(cells[cell] ?? null);
   }
-  return stamped;
+  return inserted;
 }
 
-/** Distinguishes the existing row from the upsert's `excluded`, also in a table that is named `excluded`. */
-export const EXISTING_ROW = '"_there"';
+/** The alias of the table in an upsert, so that also a table named `excluded` differs from the new row (`excluded`). */
+export const EXISTING_ROW = '"_existing"';
 
 /**
- * The end of an INSERT into a resource's own table that overwrites existing rows. The condition makes a late page
- * harmless: a row that was requested later stays.
+ * Returns the end of an INSERT into a resource's own table that overwrites existing rows. A row that was requested later
+ * than this page stays, so that a page that is committed late does no harm.
  */
 export function overwriteClause(table: TableShape, quote: (name: string) => string): string {
   const inserted = insertedColumns(table).slice(table.key.length);
   const updates = inserted.map(({ name }) => `${quote(name)} = excluded.${quote(name)}`);
-  const emptied = internalColumns(table).flatMap(({ name, stamp }) =>
-    stamp === null ? [`${quote(name)} = NULL`] : [],
+  const emptied = internalColumns(table).flatMap(({ name, toCell }) =>
+    toCell === null ? [`${quote(name)} = NULL`] : [],
   );
   return ` ON CONFLICT (${table.key.map(quote).join(', ')}) DO UPDATE SET ${[...updates, ...emptied].join(', ')}
     WHERE excluded."_synced_at" >= ${EXISTING_ROW}."_synced_at"`;

@@ -5,7 +5,7 @@ import { setImmediate } from 'node:timers/promises';
 import type { CompiledQuery } from 'kysely';
 import type { Relations, ResourceProfile } from '../config/profile/profile.ts';
 import { readGrowths, rememberShape } from '../database/state/catalog.ts';
-import { markReshape, readReshape, saveReshape } from '../database/state/checkpoints.ts';
+import { requestRewrite, readRewrittenUpTo, saveRewrittenUpTo } from '../database/state/checkpoints.ts';
 import type { FixedColumn, HeldView } from '../database/state/owned-resource.ts';
 import { rewriteRows } from '../database/state/stored-rows.ts';
 import { bodiesAfter, type StoredBody } from '../database/state/versions.ts';
@@ -57,7 +57,7 @@ export async function growTables(
     changes.some((change) => changesStoredRows(before, change, profile));
   await evolveTables(context, { before, after, changes }, [
     ...rememberShape(warehouse.own, before, after, changes, at, profile, context.runId),
-    ...(isStale ? [markReshape(warehouse.own, owned.resource, at)] : []),
+    ...(isStale ? [requestRewrite(warehouse.own, owned.resource, at)] : []),
   ]);
   owned.shape = after;
 }
@@ -142,7 +142,7 @@ export async function finishReshape(context: LoadContext): Promise<void> {
   const { resource } = owned;
   const lenient = { ...context, profile: lenientProfile(profile) };
   for (;;) {
-    const doneUpTo = await readReshape(warehouse.own, resource);
+    const doneUpTo = await readRewrittenUpTo(warehouse.own, resource);
     if (doneUpTo === null) return;
     const bodies = await bodiesAfter(warehouse.own, resource, doneUpTo, RECORDS_PER_PAGE);
     await rewritePage(lenient, bodies);
@@ -175,7 +175,7 @@ async function rewritePage(context: LoadContext, bodies: readonly StoredBody[]):
     rows: shaped.rows,
     versions: new Map(bodies.map(({ id, version }) => [id, version])),
     children: shaped.shape.tables.slice(1),
-    statements: [saveReshape(warehouse.own, owned.resource, last)],
+    statements: [saveRewrittenUpTo(warehouse.own, owned.resource, last)],
   });
 }
 

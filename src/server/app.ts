@@ -1,4 +1,5 @@
-// Opens one source with everything it needs (warehouse, HTTP client, rate limiter, files), and returns its operations.
+// Opens one source: its warehouse, HTTP client, rate limiter and files. Commands and `serve` call the operations of the
+// `App` that `openApp` returns, such as `app.sync(...)`; `check` and `init` only send requests, by `openProbe`.
 import { createHash, randomBytes } from 'node:crypto';
 import type { Logger } from 'pino';
 import { type AuthSettings, identityOf } from '../config/profile/auth.ts';
@@ -78,10 +79,10 @@ export interface App extends Probe {
   readonly warehouse: Warehouse;
   readonly files: FilesLane;
   readonly ownedResources: OwnedResources;
-  /** Sends requests again that the service refused; with `now` also ignores a wait that it requested. */
+  /** Sends requests again although the service has refused the credential; with `now` also ignores waits that it stated. */
   retry(now: boolean): Promise<void>;
   sync(request: SyncRequest): Promise<RunReport>;
-  /** Fetches one record again. Throws `lease_held` if another process owns the resource, as the methods below do. */
+  /** Fetches one record again. Throws `lease_held` if another process owns the resource. */
   refetch(request: RefetchRequest): Promise<RefetchOutcome>;
   /** Carries out the deletes that a user has confirmed. Throws `lease_held` if another process owns the resource. */
   confirmReleased(resource: string, signal: AbortSignal): Promise<VerifiedDeletes>;
@@ -98,18 +99,17 @@ export interface App extends Probe {
 /** Opens a source. Throws `ConfigError`, before any request is sent, if something cannot be used. */
 export async function openApp(options: AppOptions): Promise<App> {
   await using opened = new AsyncDisposableStack();
-  const { clock, secrets, lingerMs } = options;
+  const { clock, log, secrets, lingerMs } = options;
   const source = withMask(options.source);
-  const profile = { ...source.profile, copied: source.resources };
   const warehouse = await openWarehouse(source.warehouse, clock);
   opened.defer(() => warehouse.close());
   const privacy = { source: source.name, key: source.privacy_key };
   await checkPrivacyKey(warehouse.own, privacy);
   const coordination = await openCoordination(source.warehouse, clock);
   opened.defer(() => coordination?.close());
-  const known = { coordination, own: warehouse.own, isKept: coordination === null };
+  const limitsStorage = { coordination, own: warehouse.own, isKept: coordination === null };
   const tokens = coordination !== null || keepsRefreshToken(source) ? storedTokens(warehouse) : undefined;
-  const requests = await openClient({ ...options, source }, { ...known, tokens }, opened);
+  const requests = await openClient({ ...options, source }, { ...limitsStorage, tokens }, opened);
   const { client, listing, forgetWaits, rateLimit } = requests;
   const retry = async (now: boolean): Promise<void> => {
     client.retry();
@@ -117,19 +117,20 @@ export async function openApp(options: AppOptions): Promise<App> {
     await forgetWaits();
     await warehouse.apply([forgetDueTimes(warehouse.own)]);
   };
-  // Waits that were parsed by another `rate_limit` are forgotten at once.
+  // The stored waits were computed by another `rate_limit` of the profile.
   if (rateLimit?.isChanged === true) await retry(true);
   await rateLimit?.save(clock.now());
   const ownedResources = ownResources(warehouse, clock, lingerMs, privacy);
   opened.defer(() => ownedResources.close());
-  const settings = { source: source.name, profile, credential: credentialName(source), deletes: source.deletes };
-  const uses = { warehouse, ownedResources, client, listing, proofs: new Map<string, ItemProof>() };
+  const profile = { ...source.profile, copied: source.resources };
+  const facts = { source: source.name, profile, credential: credentialName(source), deletes: source.deletes };
   const scrub = (text: string): string => scrubOwn(text, secrets);
-  const context = { ...settings, ...uses, clock, scrub, keepRunsMs: source.keep_runs };
-  const files = createFilesLane({ ...context, ...known, maxWaitMs: source.max_wait, settings: source.files });
+  const shared = { ...facts, warehouse, ownedResources, client, listing, clock, scrub, keepRunsMs: source.keep_runs };
+  const files = createFilesLane({ ...shared, ...limitsStorage, maxWaitMs: source.max_wait, settings: source.files });
   opened.defer(() => files.close());
-  const open = opened.move();
-  const run = () => ({ ...context, runId: newRunId(clock) });
+  const closing = opened.move();
+  const proofs = new Map<string, ItemProof>();
+  const newContext = () => ({ ...shared, proofs, runId: newRunId(clock) });
   return {
     source,
     warehouse,
@@ -138,31 +139,31 @@ export async function openApp(options: AppOptions): Promise<App> {
     ownedResources,
     retry,
     sync: async (request) => {
-      const parts = run();
-      const sync = () => runSync({ ...request, ...parts });
-      const lane = { ...parts, settings: source.files, lane: files, log: options.log, signal: request.signal };
-      return request.files === true ? withFiles(lane, sync) : sync();
+      const sync = () => runSync({ ...request, ...newContext() });
+      if (request.files !== true) return sync();
+      return withFiles({ settings: source.files, lane: files, scrub, log, signal: request.signal }, sync);
     },
-    refetch: (request) => refetchOwned(run(), request),
-    confirmReleased: (resource, signal) => deleteReleased(run(), resource, signal),
+    refetch: (request) => refetchOwned(newContext(), request),
+    confirmReleased: (...args) => deleteReleased(newContext(), ...args),
     // Modules that most runs do not use are loaded on demand.
-    rebuild: async (...what) => (await import('../sync/rebuild-resource.ts')).rebuildResource(run(), ...what),
-    rebuildViews: async (...what) => (await import('../sync/rebuild-resource.ts')).rebuildViews(run(), ...what),
-    eraseForgotten: async (...what) => (await import('../sync/forget/erase-records.ts')).eraseForgotten(run(), ...what),
+    rebuild: async (...args) => (await import('../sync/rebuild-resource.ts')).rebuildResource(newContext(), ...args),
+    rebuildViews: async (...args) => (await import('../sync/rebuild-resource.ts')).rebuildViews(newContext(), ...args),
+    eraseForgotten: async (...args) =>
+      (await import('../sync/forget/erase-records.ts')).eraseForgotten(newContext(), ...args),
     verify: async (request) =>
-      (await import('../sync/verify/verify-resource.ts')).verifyResource({ ...run(), privacy }, request),
-    close: () => open.disposeAsync(),
+      (await import('../sync/verify/verify-resource.ts')).verifyResource({ ...newContext(), privacy }, request),
+    close: () => closing.disposeAsync(),
   };
 }
 
-/** Makes the profile drop or hash the fields that must not be copied, as records are read. */
+/** Adds the rules by which fields that must not be copied are dropped or hashed as records are read. */
 function withMask(source: SourceSettings): SourceSettings {
   return { ...source, profile: maskedProfile(source.profile, source.hash_key) };
 }
 
 /**
- * Opens a source without a warehouse to write to: nothing is created; only the budget that processes on Postgres share
- * is updated, if `reader` may write, and the successor of a used refresh token is stored. `reader` is null if there is no warehouse yet.
+ * Opens a source for requests, and creates no warehouse. It stores only what other processes need: the budget that
+ * processes on Postgres share, if `reader` may write, and a new refresh token. `reader` is null without a warehouse.
  */
 export async function openProbe(options: AppOptions, reader: WarehouseReader | null): Promise<Probe> {
   await using opened = new AsyncDisposableStack();
@@ -172,28 +173,28 @@ export async function openProbe(options: AppOptions, reader: WarehouseReader | n
   opened.defer(() => coordination?.close());
   let tokens: TokenStore | undefined;
   if (keepsRefreshToken(source)) {
-    // The next token would be lost otherwise.
+    // A refresh token is used once: the source could not log in again without the new one.
     const warehouse = await openWarehouse(source.warehouse, clock);
     opened.defer(() => warehouse.close());
     tokens = storedTokens(warehouse);
   }
-  const known = { coordination, own: reader?.own ?? null, isKept: false, tokens };
-  const { forgetWaits, rateLimit, ...requests } = await openClient({ ...options, source }, known, opened);
+  const storage = { coordination, own: reader?.own ?? null, isKept: false, tokens };
+  const { forgetWaits, rateLimit, ...requests } = await openClient({ ...options, source }, storage, opened);
   if (rateLimit?.isChanged === true) await forgetWaits();
-  const open = opened.move();
-  return { source, ...requests, close: () => open.disposeAsync() };
+  const closing = opened.move();
+  return { source, ...requests, close: () => closing.disposeAsync() };
 }
 
+/** Opens the HTTP client and the rate limiters of the service, and of the server that issues its tokens if that is another. */
 async function openClient(
   { source, clock, log, secrets, attempted, retried }: AppOptions,
-  known: KnownLimits & { tokens: TokenStore | undefined },
+  storage: KnownLimits & { tokens: TokenStore | undefined },
   opened: AsyncDisposableStack,
 ) {
   const { profile, auth } = source;
   const baseUrl = new URL(source.base_url);
-  const shared = { ...known, clock, maxWaitMs: source.max_wait };
   const openLimiter = async (name: string, limits: ServiceLimits): Promise<RateLimiter> => {
-    const limiter = await openRateLimiter(shared, name, limits);
+    const limiter = await openRateLimiter({ ...storage, clock, maxWaitMs: source.max_wait }, name, limits);
     opened.defer(() => limiter.close());
     return limiter;
   };
@@ -218,7 +219,7 @@ async function openClient(
       log.info(event, retryText(event));
       retried?.(event, runScope().resource);
     },
-    tokens: known.tokens,
+    tokens: storage.tokens,
     network: source.network,
   });
   opened.defer(() => client.close());
@@ -226,7 +227,7 @@ async function openClient(
     client,
     rateLimiter,
     listing: { baseUrl, prefix: requestedVersion(profile).prefix },
-    rateLimit: known.own === null ? null : await compareRateLimit(known.own, budget, profile.rate_limit),
+    rateLimit: storage.own === null ? null : await compareRateLimit(storage.own, budget, profile.rate_limit),
     forgetWaits: async (): Promise<void> => {
       await rateLimiter.forgetWaits();
       await tokenRateLimiter?.forgetWaits();
@@ -234,7 +235,7 @@ async function openClient(
   };
 }
 
-/** Sorts by time to the millisecond: its first three digits after the second are those of the millisecond. */
+/** Returns an id such as `20261128T063002Z-1f4a2b3c`. Ids sort by time: `1f4` is the millisecond, the rest is random. */
 function newRunId(clock: Clock): string {
   const now = new Date(clock.now());
   const second = now.toISOString().replace(/[-:]|\.\d+/g, '');
@@ -242,13 +243,13 @@ function newRunId(clock: Clock): string {
   return `${second}-${millisecond}${randomBytes(3).toString('hex').slice(1)}`;
 }
 
-/** The budget belongs to the origin and the credential, so that another key has a budget of its own. */
+/** Names the budget of requests: each credential has its own at an origin. */
 function budgetName(origin: string, auth: AuthSettings): string {
   const { caller } = identityOf(auth);
   return caller === '' ? origin : `${origin} ${shortHash(caller)}`;
 }
 
-/** Includes the scope and the version that the profile declares, because listings may depend on them. */
+/** Hashes what a listing may depend on: origin, credential, scope, and the version that the profile declares. */
 function credentialName({ base_url, auth, profile }: SourceSettings): string {
   const { caller, rights } = identityOf(auth);
   const version = isVersionDeclared(profile) ? [versionText(profile)] : [];

@@ -1,4 +1,6 @@
-// Warns of columns that get no values any more, that became text, or whose values a view hides.
+// Warnings about columns at the end of a run: columns that get no values any more (`findLostColumns`), and columns that
+// became text or whose values a view hides (`columnWarnings`). Example: the service renames `clicks` to `click_count`, and
+// a dashboard that sums `clicks` shows less without an error.
 import type { SchemaChangeRow, TimestampText } from '../database/own-tables.ts';
 import { columnKey } from '../database/state/catalog.ts';
 import { countFilled, readValueChanges, saveValueChanges } from '../database/state/stored-rows.ts';
@@ -10,24 +12,24 @@ import { keysOf, OVERFLOW, pathText } from '../rows/columns/column-name.ts';
 import type { Warning } from './report.ts';
 import type { ResourceContext } from './resource-context.ts';
 
-/** The columns that got values from the new and changed records of a run. */
+/** Collects which columns get values from the new and changed records of a run. */
 export class ColumnValues {
-  /** New and changed records so far. */
+  /** The number of new and changed records so far. */
   records = 0;
   /** Columns with a value, as `table.column`. */
   readonly filled = new Set<string>();
-  /** Other columns for which most rows from before the run have a value; null until enough records have come. */
+  /** Other columns that most rows from before the run have a value for; null until there are enough records. */
   usual: ReadonlySet<string> | null = null;
-  /** When their scan began: rows that were written earlier are those from before it. */
-  #since: TimestampText | null = null;
+  /** When the scan began: rows that were written earlier are from before it. */
+  #scanStartedAt: TimestampText | null = null;
 
-  /** Call it before the page is committed: a run may overwrite nearly all rows from before it. */
+  /** Must be called before the page is committed: a run may overwrite nearly all rows from before it. */
   async addPage(
     context: ResourceContext,
     { written, rows }: Pick<PageFacts, 'written' | 'rows'>,
-    since: TimestampText,
+    scanStartedAt: TimestampText,
   ): Promise<void> {
-    this.#since ??= since;
+    this.#scanStartedAt ??= scanStartedAt;
     this.records += written.length;
     for (const each of rows) {
       for (const [at, { name }] of each.table.columns.entries()) {
@@ -36,7 +38,7 @@ export class ColumnValues {
       }
     }
     if (this.records < MIN_RECORDS) return;
-    this.usual ??= await findUsualColumns(context, this.filled, this.#since);
+    this.usual ??= await findUsualColumns(context, this.filled, this.#scanStartedAt);
   }
 }
 
@@ -47,9 +49,9 @@ function hasValue({ table, width, cells }: TableRows, column: number): boolean {
 
 /** With fewer new and changed records, no column counts as lost. */
 const MIN_RECORDS = 5;
-/** Unless a run wrote all rows, it needs this many records without a value. */
-const MIN_RECORDS_OF_SOME = 20;
-/** Rows from before the run that are read to find out which columns most records have a value for. */
+/** The same for a run that did not write all rows. */
+const MIN_RECORDS_OF_SOME_ROWS = 20;
+/** The number of rows from before the run that show which columns usually have a value. */
 const SAMPLED_ROWS = 100;
 
 interface TableColumn {
@@ -59,18 +61,18 @@ interface TableColumn {
 }
 
 /**
- * Finds fields that the service no longer sends. A dashboard that sums `clicks` would show less without an error after
- * the service has renamed the field. A column is lost if none of the new and changed records of the run has a value for
- * it, and at least half of the rows from before the run have one, or the run wrote all rows: columns are created with
- * their first value. Each loss is logged and reported once; that the values are back is logged once too.
+ * Finds fields that the service no longer sends. A column is lost if none of the new and changed records of the run has a
+ * value for it, although at least half of the rows from before the run have one. If the run wrote all rows, each column
+ * without a value is lost, because columns are created with their first value. Each loss is stored and reported once; the
+ * return of the values is stored too.
  */
 export async function findLostColumns(context: ResourceContext, values: ColumnValues): Promise<Warning[]> {
   const { warehouse, owned, profile } = context;
   if (values.records === 0) return [];
-  const known = await readValueChanges(warehouse.own, owned.resource);
-  const lastChange = ({ table, column }: TableColumn) => known.get(columnKey(table.name, column.name));
-  const columns = columnsOf(owned.shape?.tables ?? []);
-  const back = columns.filter((each) => values.filled.has(each.name) && (lastChange(each) ?? 'back') !== 'back');
+  const stored = await readValueChanges(warehouse.own, owned.resource);
+  const lastChange = ({ table, column }: TableColumn) => stored.get(columnKey(table.name, column.name));
+  const columns = listColumns(owned.shape?.tables ?? []);
+  const returned = columns.filter((each) => values.filled.has(each.name) && (lastChange(each) ?? 'back') !== 'back');
   const excluded = Object.entries(profile.fields).flatMap(([path, { exclude }]) => (exclude ? [`${path}.`] : []));
   const empty = columns.filter((each) => {
     const { path } = each.column;
@@ -78,56 +80,49 @@ export async function findLostColumns(context: ResourceContext, values: ColumnVa
     // A column that lost its values before belongs to a field that some records never have.
     return !values.filled.has(each.name) && lastChange(each) === undefined && !isExcluded;
   });
-  const lost = await withUsualValues(context, values, empty);
-  if (lost.length + back.length === 0) return [];
+  const lost = await selectLost(context, values, empty);
+  if (lost.length + returned.length === 0) return [];
 
   const changes = await readTypeChanges(context);
   const added = new Set(changes.flatMap(({ name, from }) => (from === null ? [name] : [])));
-  const renamedTo = ({ column }: TableColumn): string | null => findSuccessor(column, columns, added);
+  const losses = lost.map((each) => ({ ...each, newName: findSuccessor(each.column, columns, added) }));
   const rows = [
-    ...back.map((each) => changeRow(context, each, 'back', null)),
-    ...lost.map((each) => changeRow(context, each, renamedTo(each) === null ? 'gone' : 'renamed?', renamedTo(each))),
+    ...returned.map((each) => changeRow(context, each, 'back', null)),
+    ...losses.map((each) => changeRow(context, each, each.newName === null ? 'gone' : 'renamed?', each.newName)),
   ];
   await owned.runAlone(() => owned.commit(saveValueChanges(warehouse.own, rows)));
-  return lost.length === 0
-    ? []
-    : [
-        lostWarning(
-          lost.map((each) => [each.name, renamedTo(each)]),
-          values.records,
-        ),
-      ];
+  return losses.length === 0 ? [] : [lostWarning(losses, values.records)];
 }
 
-/** Those of the columns that most records had a value for before the run. */
-async function withUsualValues(
+/** Selects those of the empty columns that have lost their values. */
+async function selectLost(
   { warehouse, owned }: ResourceContext,
   { records, usual }: ColumnValues,
-  columns: readonly TableColumn[],
+  empty: readonly TableColumn[],
 ): Promise<readonly TableColumn[]> {
-  if (columns.length === 0 || usual === null) return [];
-  if (records >= (await warehouse.rows.count(owned.resource))) return columns;
-  return records < MIN_RECORDS_OF_SOME ? [] : columns.filter(({ name }) => usual.has(name));
+  if (empty.length === 0 || usual === null) return [];
+  const hasWrittenAll = records >= (await warehouse.rows.count(owned.resource));
+  if (hasWrittenAll) return empty;
+  return records < MIN_RECORDS_OF_SOME_ROWS ? [] : empty.filter(({ name }) => usual.has(name));
 }
 
-/** Finds the columns for which most of a sample of the rows from before `since` have a value, except for `filled` ones. */
+/** Finds the columns, other than `filled`, that at least half of a sample of the rows from before `since` have a value for. */
 async function findUsualColumns(
   { warehouse, owned }: ResourceContext,
   filled: ReadonlySet<string>,
   since: TimestampText,
 ): Promise<ReadonlySet<string>> {
   const usual = new Set<string>();
-  const isEmpty = ({ name }: TableColumn): boolean => !filled.has(name);
-  const columns = columnsOf(owned.shape?.tables ?? []).filter(isEmpty);
+  const columns = listColumns(owned.shape?.tables ?? []).filter(({ name }) => !filled.has(name));
   const root = owned.shape?.tables[0];
   if (columns.length === 0 || root === undefined) return usual;
   const sampled = await warehouse.rows.liveSample(root, owned.resource, SAMPLED_ROWS);
   const keys = await warehouse.rows.keysWrittenBefore(root, sampled, since);
   if (keys.length < MIN_RECORDS) return usual;
-  for (const [table, ofTable] of Map.groupBy(columns, (each) => each.table)) {
-    const names = ofTable.map(({ column }) => column.name);
+  for (const [table, tableColumns] of Map.groupBy(columns, (each) => each.table)) {
+    const names = tableColumns.map(({ column }) => column.name);
     const counts = (await countFilled(warehouse, table, names, keys)).filled;
-    for (const { column, name } of ofTable) {
+    for (const { column, name } of tableColumns) {
       const count = counts.get(column.name) ?? 0;
       if (count >= MIN_RECORDS && count * 2 >= keys.length) usual.add(name);
     }
@@ -135,17 +130,17 @@ async function findUsualColumns(
   return usual;
 }
 
-function columnsOf(tables: readonly TableShape[]): TableColumn[] {
+function listColumns(tables: readonly TableShape[]): TableColumn[] {
   return tables.flatMap((table) =>
     table.columns.map((column) => ({ table, column, name: `${table.name}.${column.name}` })),
   );
 }
 
-/** The new column that seems to have the values now: it has the same name elsewhere, or holds the whole object or list. */
+/** Returns the new column that seems to have the values now: its field has the same name, or is the object around it. */
 function findSuccessor({ path }: Column, columns: readonly TableColumn[], added: ReadonlySet<string>): string | null {
   const found = columns.find(({ name, column }) => {
-    const holdsIt = column.path.every((part, at) => part === path[at]);
-    return added.has(name) && (holdsIt || keysOf(column.path).at(-1) === keysOf(path).at(-1));
+    const isAround = column.path.every((part, at) => part === path[at]);
+    return added.has(name) && (isAround || keysOf(column.path).at(-1) === keysOf(path).at(-1));
   });
   return found?.name ?? null;
 }
@@ -158,12 +153,12 @@ function changeRow(
 ): SchemaChangeRow {
   const { name: column_name, type } = column;
   const changed_at = timestampText(clock.now());
-  const place = { resource: owned.resource, table_name: table.name, column_name, from_type: type, to_type: type };
-  return { changed_at, ...place, run_id: runId, kind, renamed_to };
+  const columnRow = { resource: owned.resource, table_name: table.name, column_name, from_type: type, to_type: type };
+  return { changed_at, ...columnRow, run_id: runId, kind, renamed_to };
 }
 
-function lostWarning(lost: readonly (readonly [name: string, renamedTo: string | null])[], records: number): Warning {
-  const named = lost.map(([name, other]) => (other === null ? name : `${name} (it may be ${other} now)`));
+function lostWarning(lost: readonly { name: string; newName: string | null }[], records: number): Warning {
+  const named = lost.map(({ name, newName }) => (newName === null ? name : `${name} (it may be ${newName} now)`));
   return {
     code: 'columns_gone',
     message: `none of the ${records} new and changed records has a value for ${named.join(', ')}`,
@@ -171,21 +166,28 @@ function lostWarning(lost: readonly (readonly [name: string, renamedTo: string |
   };
 }
 
-/** Warns of columns that became texts in this run, and of those of the resource's views that hide values. */
+/** Warns of columns that became texts in this run, and of views of the resource that hide values. */
 export async function columnWarnings(context: ResourceContext): Promise<Warning[]> {
   return [...(await newTexts(context)), ...(await hiddenValues(context))];
 }
 
-/** Types whose values are added up, or compared otherwise than texts are. */
-const COMPARED: ReadonlySet<ColumnType> = new Set(['boolean', 'integer', 'double', 'numeric', 'date', 'timestamp']);
+/** Types whose values are summed, or compared in another way than texts. */
+const COMPARED_TYPES: ReadonlySet<ColumnType> = new Set([
+  'boolean',
+  'integer',
+  'double',
+  'numeric',
+  'date',
+  'timestamp',
+]);
 
-/** Once, by the run in which it happened; not of columns that came in the same run. */
+/** Warns once, in the run that widened the column; not if the column is new in that run. */
 async function newTexts(context: ResourceContext): Promise<Warning[]> {
   const changes = await readTypeChanges(context);
   const isNew = new Set(changes.filter(({ from }) => from === null).map(({ name }) => name));
   return changes.flatMap(({ name, from, to }): Warning[] => {
-    const isText = (to === 'text' || to === 'json') && from !== null && COMPARED.has(from);
-    // References become texts because keys are.
+    const isText = (to === 'text' || to === 'json') && from !== null && COMPARED_TYPES.has(from);
+    // A reference becomes a text because the key of the other resource is one.
     if (!isText || isNew.has(name) || context.profile.references.includes(name)) return [];
     return [
       {
@@ -197,7 +199,7 @@ async function newTexts(context: ResourceContext): Promise<Warning[]> {
   });
 }
 
-/** The columns that this run has created or widened, as `table.column`; `from` is null for a new one. */
+/** Reads the columns that this run has created or widened, as `table.column`; `from` is null for a new one. */
 async function readTypeChanges({ warehouse, owned, runId }: ResourceContext) {
   const rows = await warehouse.own
     .selectFrom('_sync_schema_changes')
@@ -208,7 +210,10 @@ async function readTypeChanges({ warehouse, owned, runId }: ResourceContext) {
   return rows.map((row) => ({ name: `${row.table_name}.${row.column_name}`, from: row.from_type, to: row.to_type }));
 }
 
-/** Counts the values that views do not show; reads their tables. */
+/**
+ * Warns of values that a view does not show, because an external object depends on the view and kept its column from being
+ * widened. Counts them by reading the whole table.
+ */
 async function hiddenValues({ warehouse, owned }: ResourceContext): Promise<Warning[]> {
   const { dialect } = warehouse;
   const warnings: Warning[] = [];

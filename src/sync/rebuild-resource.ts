@@ -57,8 +57,7 @@ async function rebuild(context: ResourceContext): Promise<ResourceRebuilt> {
     const hint = `undo the change, or copy it again: content-sync backfill ${resource} --restart`;
     throw new ConfigError('profile_changed', message, { hint });
   }
-  const statements = (): CompiledQuery[] =>
-    checkpoint === null ? [] : [saveCheckpoint(warehouse.own, { ...checkpoint, fingerprint })];
+  const statements = checkpoint === null ? [] : [saveCheckpoint(warehouse.own, { ...checkpoint, fingerprint })];
   const rebuilt = await rebuildTables(context, statements);
   const masked = await maskBodies(context);
   await refreshViews(context);

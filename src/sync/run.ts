@@ -3,16 +3,16 @@ import type { CompiledQuery } from 'kysely';
 import { requestIdentity } from '../checks/credential.ts';
 import { parentOf } from '../config/profile/request-fields.ts';
 import type { CheckpointRow, RunRow } from '../database/own-tables.ts';
-import { forgetSeen, NO_SCAN, readCheckpoint, saveCheckpoint } from '../database/state/checkpoints.ts';
+import { deleteSeenPages, NO_SCAN, readCheckpoint, saveCheckpoint } from '../database/state/checkpoints.ts';
 import type { OwnedResource } from '../database/state/owned-resource.ts';
 import {
   beginLater,
   beginRun,
+  changedNothing,
   endRun,
   forgetOldRuns,
-  isQuiet,
-  isSameAs,
   lastRun,
+  repeatsRun,
   type RunEnd,
 } from '../database/state/runs.ts';
 import { countDeleteCandidates, forgetSettled } from '../database/state/suspects.ts';
@@ -182,8 +182,8 @@ function endStatements(
 ): CompiledQuery[] {
   const run = { run_id, resource, command, mode: progress.mode };
   const now = clock.now();
-  const isSilent = isQuiet(end) && !hasGrown;
-  const replaced = isSilent && last !== null && isSameAs(last, run, end) ? last : null;
+  const isSilent = changedNothing(end) && !hasGrown;
+  const replaced = isSilent && last !== null && repeatsRun(last, run, end) ? last : null;
   // After a complete run, deletes that an operator has decided more than a day ago are forgotten.
   const decided = end.error === null ? [forgetSettled(warehouse.own, resource, timestampText(now - DAY_MS))] : [];
   const statements = [...endRun(warehouse.own, run, end, now, replaced), ...decided];
@@ -225,7 +225,7 @@ async function storeConsequence({ warehouse, owned }: ResourceContext, plan: Sca
   else return;
   const row = (await readCheckpoint(warehouse.own, plan.checkpoint.resource)) ?? plan.checkpoint;
   // A scan that was given up has seen only some records, so that nothing may be deleted by it.
-  const forgotten = change.walk_mode === null ? [forgetSeen(warehouse.own, row.resource)] : [];
+  const forgotten = change.walk_mode === null ? [deleteSeenPages(warehouse.own, row.resource)] : [];
   await owned.commit([saveCheckpoint(warehouse.own, { ...row, ...change }), ...forgotten]);
 }
 
@@ -253,7 +253,7 @@ async function runEnd(context: RunContext, error: unknown): Promise<ReportedEnd>
   else if (error instanceof DeferredError) status = 'deferred';
   else if (error instanceof SyncError && error.code === 'interrupted') status = 'interrupted';
   const report = error === null ? null : errorReport(error, scrub);
-  return { status, figures, error: report, warnings, outcomes: meter.outcomes };
+  return { status, counters: figures, error: report, warnings, outcomes: meter.outcomes };
 }
 
 /** Reported in every run after an individually fetched record differed from the listed one. */

@@ -1,4 +1,6 @@
-// Checkpoints of scans and feeds, pending rewrites of rows, and the ids that a scan has seen.
+// The stored progress of each resource, by which a killed run resumes: the checkpoint of its scan, positions in feeds, rows
+// that must be rewritten, and the ids that a full scan has listed. A function that returns a statement (`CompiledQuery`)
+// does not run it: the caller commits it in one transaction with the rows that it covers.
 import type { CompiledQuery, Kysely } from 'kysely';
 import { z } from 'zod';
 import { ConfigError } from '../../model/errors.ts';
@@ -13,7 +15,7 @@ import {
 } from '../own-tables.ts';
 import { upsertRow } from './in-parts.ts';
 
-/** Increment it if the meaning of a row changes. */
+/** The version of the meaning of a row. */
 const CHECKPOINT_FORMAT = 1;
 
 /** The scan fields of a checkpoint without an unfinished scan. */
@@ -24,12 +26,12 @@ export function freshCheckpoint(resource: string, fingerprint: string): Checkpoi
   return checkpointSchema.parse({ resource, format: CHECKPOINT_FORMAT, fingerprint });
 }
 
-/** Times of the service's clock; without them more records are requested again. */
+/** The optional times of the service's clock; without them more records are requested again. */
 const NO_CLOCK = { cursor_seen_at: null, checked_at: null } as const satisfies Partial<CheckpointRow>;
 
 /**
- * The stored checkpoint, or null. A damaged unfinished scan begins again. Throws `ConfigError('warehouse_corrupt')` if other
- * fields are damaged.
+ * Reads the checkpoint; null if there is none. If the fields of an unfinished scan are damaged, that scan begins again.
+ * Throws `ConfigError('warehouse_corrupt')` if other fields are damaged.
  */
 export async function readCheckpoint(own: Kysely<OwnTables>, resource: string): Promise<CheckpointRow | null> {
   const row = await own.selectFrom('_sync_checkpoints').selectAll().where('resource', '=', resource).executeTakeFirst();
@@ -51,14 +53,13 @@ export async function readCheckpoint(own: Kysely<OwnTables>, resource: string): 
   );
 }
 
-/** Replaces damaged fields that are not necessary: all of a scan, if any part of it is damaged. */
+/** Returns defaults for damaged fields that are not necessary: for all fields of a scan, if one of them is damaged. */
 function resetDamaged({ issues }: z.ZodError): Partial<CheckpointRow> {
   const damaged = new Set(issues.map(({ path }) => path[0]));
   const isDamaged = (fields: object): boolean => Object.keys(fields).some((name) => damaged.has(name));
   return { ...(isDamaged(NO_SCAN) ? NO_SCAN : {}), ...(isDamaged(NO_CLOCK) ? NO_CLOCK : {}) };
 }
 
-/** Belongs to the transaction of the rows that the checkpoint covers. */
 export function saveCheckpoint(own: Kysely<OwnTables>, row: CheckpointRow): CompiledQuery {
   return upsertRow(own, '_sync_checkpoints', row, ['resource']);
 }
@@ -68,7 +69,7 @@ export function forgetDueTimes(own: Kysely<OwnTables>): CompiledQuery {
   return own.updateTable('_sync_checkpoints').set({ due_at: null }).where('due_at', 'is not', null).compile();
 }
 
-/** The position in a feed; null if it was never read, or its declaration has changed. */
+/** Reads the position in a feed; null if the feed was never read, or its declaration has changed. */
 export async function readFeed(
   own: Kysely<OwnTables>,
   { resource, feed, fingerprint }: Pick<FeedRow, 'resource' | 'feed' | 'fingerprint'>,
@@ -78,39 +79,37 @@ export async function readFeed(
   return row === undefined || row.fingerprint !== fingerprint ? null : row;
 }
 
-/** Belongs to the transaction of the rows that the position covers. */
 export function saveFeed(own: Kysely<OwnTables>, row: FeedRow): CompiledQuery {
   return upsertRow(own, '_sync_feeds', row, ['resource', 'feed']);
 }
 
-/** Notes that all rows of a resource must be rewritten; belongs to the transaction that makes it necessary. */
-export function markReshape(own: Kysely<OwnTables>, resource: string, at: TimestampText): CompiledQuery {
+/** Notes that all rows of a resource must be rewritten from the stored bodies, as after a change of the profile. */
+export function requestRewrite(own: Kysely<OwnTables>, resource: string, at: TimestampText): CompiledQuery {
   return upsertRow(own, '_sync_reshapes', { resource, done_up_to: '', marked_at: at }, ['resource']);
 }
 
-/** The id up to which rows are rewritten ('' for none yet); null if nothing is to be done. */
-export async function readReshape(own: Kysely<OwnTables>, resource: string): Promise<string | null> {
+/** Reads the id up to which rows are rewritten, '' before the first; null if no rewrite is necessary. */
+export async function readRewrittenUpTo(own: Kysely<OwnTables>, resource: string): Promise<string | null> {
   const row = own.selectFrom('_sync_reshapes').select('done_up_to').where('resource', '=', resource);
   return (await row.executeTakeFirst())?.done_up_to ?? null;
 }
 
-/** Notes how far the rewriting has come; null if it is done. Belongs to the transaction of the rows. */
-export function saveReshape(own: Kysely<OwnTables>, resource: string, doneUpTo: string | null): CompiledQuery {
+/** Stores the id up to which rows are rewritten; null if all are. */
+export function saveRewrittenUpTo(own: Kysely<OwnTables>, resource: string, doneUpTo: string | null): CompiledQuery {
   if (doneUpTo === null) return own.deleteFrom('_sync_reshapes').where('resource', '=', resource).compile();
   return own.updateTable('_sync_reshapes').set({ done_up_to: doneUpTo }).where('resource', '=', resource).compile();
 }
 
-/** Stores the ids of a page of a full scan; belongs to the page's transaction. */
-export function rememberSeen(own: Kysely<OwnTables>, row: SeenRow): CompiledQuery {
+/** Stores the ids on a page of a full scan: after it, a live row whose id was on no page is a delete candidate. */
+export function saveSeenPage(own: Kysely<OwnTables>, row: SeenRow): CompiledQuery {
   return upsertRow(own, '_sync_seen', row, ['resource', 'walk_started_at', 'page']);
 }
 
-/** Deletes the ids that scans of a resource have seen. */
-export function forgetSeen(own: Kysely<OwnTables>, resource: string): CompiledQuery {
+export function deleteSeenPages(own: Kysely<OwnTables>, resource: string): CompiledQuery {
   return own.deleteFrom('_sync_seen').where('resource', '=', resource).compile();
 }
 
-/** Sums over the stored pages of a scan. */
+/** Sums over the stored pages of a full scan. */
 export interface SeenScan {
   walk_started_at: TimestampText;
   pages: number;
@@ -120,7 +119,7 @@ export interface SeenScan {
   unkeyed: number;
 }
 
-/** The latest scan with stored pages; null if there is none. */
+/** Reads the latest scan with stored pages; null if there is none. */
 export async function readSeenScan(own: Kysely<OwnTables>, resource: string): Promise<SeenScan | null> {
   const row = await own
     .selectFrom('_sync_seen')
@@ -141,7 +140,7 @@ export async function readSeenScan(own: Kysely<OwnTables>, resource: string): Pr
 /** Pages per query: the id hashes of a page take some kilobytes. */
 const PAGES_PER_QUERY = 100;
 
-/** The stored pages of a scan, in their order. */
+/** Reads the stored pages of a scan in their order. */
 export async function* readSeenPages(
   own: Kysely<OwnTables>,
   resource: string,

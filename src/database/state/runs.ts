@@ -1,5 +1,7 @@
-// The history of runs, which users read with `content-sync runs`. A row is one resource's part in a run. Of consecutive runs
-// that changed nothing only the last one is kept: a source that is synced every minute would hide its changes among them.
+// The history of runs, which users read with `content-sync runs`: a row of `_sync_runs` is one resource's part in a run. Of
+// consecutive runs that changed nothing only the last one is stored: a source that is synced every minute would hide its
+// few changes among thousands of rows. A function that returns statements (`CompiledQuery`) does not run them: the caller
+// commits them in one transaction with the rows that they describe.
 import type { CompiledQuery, Kysely } from 'kysely';
 import { z } from 'zod';
 import type { ErrorReport } from '../../model/errors.ts';
@@ -8,7 +10,7 @@ import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
 import { type Outcome, OUTCOMES, type RunStatus } from '../../model/vocabulary.ts';
 import type { OwnTables, RejectRow, RunRow, TimestampText, VerificationRow } from '../own-tables.ts';
 
-/** The counters of a run at its start. */
+/** The counters at the start of a run. */
 export const NO_COUNTERS = {
   pages: 0,
   requests: 0,
@@ -45,7 +47,7 @@ const NOT_ENDED = {
   outcomes: null,
 } as const;
 
-/** Stores the start of a run; a run that a killed process left as running is closed as interrupted. */
+/** Stores the start of a run. A run that is still stored as running was killed: it is stored as interrupted. */
 export function beginRun(own: Kysely<OwnTables>, start: RunStart, now: number): CompiledQuery[] {
   const at = timestampText(now);
   const interrupted = own
@@ -58,8 +60,8 @@ export function beginRun(own: Kysely<OwnTables>, start: RunStart, now: number): 
     })
     .where('resource', '=', start.resource)
     .where('status', '=', 'running');
-  const begun = { ...start, ...NO_COUNTERS, ...NOT_ENDED, status: 'running', started_at: at } as const;
-  return [interrupted.compile(), own.insertInto('_sync_runs').values(begun).compile()];
+  const row = { ...start, ...NO_COUNTERS, ...NOT_ENDED, status: 'running', started_at: at } as const;
+  return [interrupted.compile(), own.insertInto('_sync_runs').values(row).compile()];
 }
 
 function updateRun(own: Kysely<OwnTables>, { run_id, resource }: RunPart, update: Partial<RunRow>): CompiledQuery {
@@ -67,17 +69,17 @@ function updateRun(own: Kysely<OwnTables>, { run_id, resource }: RunPart, update
   return part.set(update).compile();
 }
 
-/** Stores the counters with the rows that they count, so that they are right after a kill. */
-export function saveCounters(own: Kysely<OwnTables>, run: RunPart, figures: RunCounters): CompiledQuery {
-  return updateRun(own, run, figures);
+/** Stores the counters with each page of rows, so that they are right after a kill. */
+export function saveCounters(own: Kysely<OwnTables>, run: RunPart, counters: RunCounters): CompiledQuery {
+  return updateRun(own, run, counters);
 }
 
-/** For a run whose scan begins later, because it had to wait for another resource. */
+/** Stores a later start, for a scan that had to wait for that of another resource. */
 export function beginLater(own: Kysely<OwnTables>, run: RunPart, now: number): CompiledQuery {
   return updateRun(own, run, { started_at: timestampText(now) });
 }
 
-/** Adds the result of work after the scan to a finished run; `warnings` are all of the run. */
+/** Updates a finished run after its files were fetched; `warnings` are all warnings of the run. */
 export function updateFinishedRun(
   own: Kysely<OwnTables>,
   run: RunPart,
@@ -90,26 +92,26 @@ export function updateFinishedRun(
 /** How a resource's part in a run ended. */
 export interface RunEnd {
   status: RunStatus;
-  figures: RunCounters;
+  counters: RunCounters;
   error: ErrorReport | null;
   warnings: readonly { accepted?: boolean | undefined }[];
   outcomes: OutcomeCounts;
 }
 
-/** The newest run of a resource; null if there is none. */
+/** Reads the newest run of a resource; null if there is none. */
 export async function lastRun(own: Kysely<OwnTables>, resource: string): Promise<RunRow | null> {
   const runs = own.selectFrom('_sync_runs').selectAll().where('resource', '=', resource);
   return (await runs.orderBy('started_at', 'desc').orderBy('run_id', 'desc').limit(1).executeTakeFirst()) ?? null;
 }
 
-/** States of a run that leaves its scan unfinished, for the next run to resume. */
+/** The scan of a run with such a status is unfinished, and the next run resumes it. */
 const UNFINISHED_STATUSES: ReadonlySet<RunRow['status']> = new Set(['running', 'interrupted', 'failed', 'deferred']);
-/** Consecutive runs that one scan may have taken. */
+/** The maximum number of runs that are read to find the first one of a scan. */
 const MAX_RUNS_PER_SCAN = 100;
 
 /**
- * A time at or before the start of the scan that ended at `endedAt`: the start of the first run that may have been part
- * of it. Null if that is unknown.
+ * Returns a time at or before the start of the scan that ended at `endedAt`. A scan may take several runs, if some were
+ * interrupted: the time is the start of the first one. Null if that is unknown.
  */
 export async function lastScanStart(
   own: Kysely<OwnTables>,
@@ -126,13 +128,13 @@ export async function lastScanStart(
     .execute();
   const [last, ...before] = runs;
   if (last === undefined) return null;
-  // The scan is that of the last run, and of the runs before it back to one that finished its own scan.
-  const ended = before.findIndex(({ status }) => !UNFINISHED_STATUSES.has(status));
-  if (ended === -1 && runs.length === MAX_RUNS_PER_SCAN) return null;
-  return ((ended === -1 ? before : before.slice(0, ended)).at(-1) ?? last).started_at;
+  const otherScan = before.findIndex(({ status }) => !UNFINISHED_STATUSES.has(status));
+  if (otherScan === -1 && runs.length === MAX_RUNS_PER_SCAN) return null;
+  const resumed = otherScan === -1 ? before : before.slice(0, otherScan);
+  return (resumed.at(-1) ?? last).started_at;
 }
 
-/** Stores the end of a run; `replaced` is an earlier run that also changed nothing (`isSameAs`), and is removed. */
+/** Stores the end of a run; `replaced` is the run before it, which is removed if it also changed nothing (`repeatsRun`). */
 export function endRun(
   own: Kysely<OwnTables>,
   run: RunStart,
@@ -141,7 +143,7 @@ export function endRun(
   replaced: RunRow | null = null,
 ): CompiledQuery[] {
   const ended = updateRun(own, run, {
-    ...end.figures,
+    ...end.counters,
     mode: run.mode,
     status: end.status,
     finished_at: timestampText(now),
@@ -161,27 +163,25 @@ function warningsText(warnings: RunEnd['warnings']): string | null {
   return warnings.length === 0 ? null : JSON.stringify(warnings);
 }
 
-/** Counters that show a change. */
-const CHANGES = ['inserted', 'updated', 'rejected', 'deleted', 'held'] as const;
+/** The counters of changes; the others count traffic. */
+const CHANGE_COUNTERS = ['inserted', 'updated', 'rejected', 'deleted', 'held'] as const;
 
 /** True for a successful run that changed nothing, and whose warnings are all accepted. */
-export function isQuiet({ status, figures, warnings }: RunEnd): boolean {
+export function changedNothing({ status, counters, warnings }: RunEnd): boolean {
   const isAccepted = warnings.every(({ accepted }) => accepted === true);
-  return status === 'ok' && isAccepted && CHANGES.every((name) => figures[name] === 0);
+  return status === 'ok' && isAccepted && CHANGE_COUNTERS.every((name) => counters[name] === 0);
 }
 
-/** True if a quiet run differs from the one before only in times and traffic. */
-export function isSameAs(before: RunRow, run: RunStart, end: RunEnd): boolean {
+/** True if a run that changed nothing differs from the one before only in times and traffic. */
+export function repeatsRun(before: RunRow, run: RunStart, end: RunEnd): boolean {
   const isAlike =
     before.command === run.command && before.mode === run.mode && before.warnings === warningsText(end.warnings);
-  return isAlike && before.status === 'ok' && CHANGES.every((name) => before[name] === 0);
+  return isAlike && before.status === 'ok' && CHANGE_COUNTERS.every((name) => before[name] === 0);
 }
 
-const outcomeCounts = z.partialRecord(z.enum(OUTCOMES), z.number());
-
 /**
- * Removes runs of a resource that ended more than `keepMs` ago, except `run`, the newest, and those of the last finished
- * scan, which `lastScanStart` reads.
+ * Removes the runs of a resource that ended more than `keepMs` ago, except `run` and those of the last successful scan,
+ * which `lastScanStart` reads.
  */
 export function forgetOldRuns(
   own: Kysely<OwnTables>,
@@ -189,15 +189,15 @@ export function forgetOldRuns(
   keepMs: number,
   now: number,
 ): CompiledQuery {
-  const success = own.selectFrom('_sync_checkpoints').select('last_success_at').where('resource', '=', resource);
-  // The finished run before the last one: later runs may be part of the last scan.
-  const before = own
-    .selectFrom('_sync_runs as ended')
-    .select('ended.started_at')
-    .where('ended.resource', '=', resource)
-    .where('ended.status', 'in', ['ok', 'partial'])
-    .where('ended.started_at', '<=', success)
-    .orderBy('ended.started_at', 'desc')
+  const lastSuccess = own.selectFrom('_sync_checkpoints').select('last_success_at').where('resource', '=', resource);
+  // All runs after the last but one that finished a scan may be part of the last scan.
+  const lastButOneFinished = own
+    .selectFrom('_sync_runs as finished')
+    .select('finished.started_at')
+    .where('finished.resource', '=', resource)
+    .where('finished.status', 'in', ['ok', 'partial'])
+    .where('finished.started_at', '<=', lastSuccess)
+    .orderBy('finished.started_at', 'desc')
     .limit(1)
     .offset(1);
   return own
@@ -207,9 +207,9 @@ export function forgetOldRuns(
     .where('finished_at', '<', timestampText(now - keepMs))
     .where((row) =>
       row.or([
-        row.not(row.exists(success.where('last_success_at', 'is not', null))),
-        row('started_at', '>', success),
-        row('started_at', '<=', before),
+        row.not(row.exists(lastSuccess.where('last_success_at', 'is not', null))),
+        row('started_at', '>', lastSuccess),
+        row('started_at', '<=', lastButOneFinished),
       ]),
     )
     .compile();
@@ -235,9 +235,9 @@ export interface RunRecord extends RunCounters, Pick<RunRow, 'run_id' | 'resourc
   warnings: StoredWarning[];
 }
 
-/** Which runs are read. */
+/** Selects the runs that are read. */
 interface RunChoice {
-  /** Only of this one, or of these; of all if absent. */
+  /** Only runs of this resource, or of these; of all if absent. */
   resource?: string | readonly string[] | undefined;
   /** Only runs that failed or were partial, deferred or interrupted. */
   failed?: boolean | undefined;
@@ -248,7 +248,7 @@ interface RunChoice {
   limit: number;
 }
 
-/** Past and current runs, the newest first. */
+/** Reads past and current runs, the newest first. */
 export async function readRuns(
   own: Kysely<OwnTables>,
   { resource, failed = false, since, ended = false, limit }: RunChoice,
@@ -265,7 +265,7 @@ export async function readRuns(
   return (await newestFirst.limit(limit).execute()).map(toRecord);
 }
 
-/** The newest finished run of a resource; null if there is none. */
+/** Reads the newest finished run of a resource; null if there is none. */
 export async function lastEndedRun(own: Kysely<OwnTables>, resource: string): Promise<RunRecord | null> {
   return (await readRuns(own, { resource, ended: true, limit: 1 }))[0] ?? null;
 }
@@ -289,10 +289,10 @@ export interface RunDetails extends RunRecord {
   rejects: RunReject[];
 }
 
-/** Rejects that are read of one run. */
+/** The maximum number of rejects that are read of one run. */
 export const MAX_RUN_REJECTS = 50;
 
-/** All resources' parts in one run, by name; none if there is no such run, or a later one has replaced it. */
+/** Reads the parts of all resources in one run, by name; none if there is no such run, or a later one has replaced it. */
 export async function readRunDetails(own: Kysely<OwnTables>, run_id: string): Promise<RunDetails[]> {
   const runs = own.selectFrom('_sync_runs').selectAll().where('run_id', '=', run_id).orderBy('resource');
   const parts: RunDetails[] = [];
@@ -318,7 +318,7 @@ async function readSchemaChanges(own: Kysely<OwnTables>, { run_id, resource }: R
   );
 }
 
-/** Those that no later run has seen again, and those that this run was the first to see. */
+/** Reads the rejects that this run was the last to see, or the first. */
 async function readRejects(
   own: Kysely<OwnTables>,
   { run_id, resource, started_at, finished_at }: RunRow,
@@ -347,29 +347,30 @@ function toRecord(row: RunRow): RunRecord {
     ...rest,
     started_at: timestampMs(row.started_at),
     finished_at: row.finished_at === null ? null : timestampMs(row.finished_at),
-    outcomes: outcomes === null ? {} : outcomeCounts.parse(JSON.parse(outcomes)),
+    outcomes: outcomes === null ? {} : storedOutcomes.parse(JSON.parse(outcomes)),
     error: error_code === null ? null : { code: error_code, message: error ?? '', hint: error_hint, request_id },
     warnings: warnings === null ? [] : storedWarnings.parse(JSON.parse(warnings)),
   };
 }
 
+const storedOutcomes = z.partialRecord(z.enum(OUTCOMES), z.number());
 const storedWarnings = z.array(
   z.object({ code: z.string(), message: z.string(), hint: z.string(), accepted: z.boolean().optional() }),
 );
 
-/** Verifications that are kept per resource. */
+/** The number of verifications that are stored per resource. */
 const MAX_VERIFICATIONS = 20;
 
 /** Stores a verification, and removes the oldest ones of its resource. */
 export async function saveVerification(own: Kysely<OwnTables>, row: VerificationRow): Promise<CompiledQuery[]> {
   const { resource, verification_id } = row;
-  const kept = own.selectFrom('_sync_verifications').select('ended_at').where('resource', '=', resource);
-  const newestFirst = kept.orderBy('ended_at', 'desc').limit(1);
-  const oldest = await newestFirst.offset(MAX_VERIFICATIONS - 1).executeTakeFirst();
-  const old = own.deleteFrom('_sync_verifications').where('resource', '=', resource);
+  const stored = own.selectFrom('_sync_verifications').select('ended_at').where('resource', '=', resource);
+  const newestFirst = stored.orderBy('ended_at', 'desc').limit(1);
+  const surplus = await newestFirst.offset(MAX_VERIFICATIONS - 1).executeTakeFirst();
+  const remove = own.deleteFrom('_sync_verifications').where('resource', '=', resource);
   return [
-    ...(oldest === undefined ? [] : [old.where('ended_at', '<=', oldest.ended_at).compile()]),
-    old.where('verification_id', '=', verification_id).compile(),
+    ...(surplus === undefined ? [] : [remove.where('ended_at', '<=', surplus.ended_at).compile()]),
+    remove.where('verification_id', '=', verification_id).compile(),
     own.insertInto('_sync_verifications').values(row).compile(),
   ];
 }

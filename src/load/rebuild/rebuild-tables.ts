@@ -1,12 +1,14 @@
-// `warehouse rebuild` (`rebuildTables`): makes the tables of a resource again from the stored bodies of its records, as a
-// backfill would make them, and swaps them in. A user does so after a change of the profile, such as another type of a field.
+// `warehouse rebuild` (`rebuildTables`): creates the tables of a resource again from the stored bodies of its records, as a
+// backfill would, without a request. Example: a user has changed the type of the field `price` in the profile; the old
+// rows have it as text.
 import { setImmediate } from 'node:timers/promises';
 import { type CompiledQuery, type RawBuilder, sql } from 'kysely';
 import type { ResourceProfile } from '../../config/profile/profile.ts';
 import { readViews, replaceShape, viewColumns } from '../../database/state/catalog.ts';
-import { saveReshape } from '../../database/state/checkpoints.ts';
+import { saveRewrittenUpTo } from '../../database/state/checkpoints.ts';
 import { inParts } from '../../database/state/in-parts.ts';
 import { lastBodiesAfter } from '../../database/state/versions.ts';
+import { internalColumns } from '../../database/table-layout.ts';
 import { GROWTH_OUTDATED } from '../../database/warehouse.ts';
 import { SyncError } from '../../model/errors.ts';
 import type { SourceRecord } from '../../model/json.ts';
@@ -24,8 +26,8 @@ import { coverRows, viewGrowth } from '../grow-views.ts';
 import type { LoadContext } from '../load-context.ts';
 import { shapeOf } from '../prepare-page.ts';
 
-/** Prefix of the staging tables, which are filled while the old tables are read. */
-const STAGED = '_sync_beside_';
+/** The prefix of staging tables, which are filled while readers still use the old tables. */
+const STAGING_PREFIX = '_sync_beside_';
 
 /** The result of a rebuild, for the report. */
 export interface Rebuilt {
@@ -45,10 +47,7 @@ export interface Rebuilt {
  * transaction: readers see the old tables or the new ones. If it is stopped before that, nothing has changed. Call it
  * within `runAlone`. `statements` run in the transaction of the swap.
  */
-export async function rebuildTables(
-  context: LoadContext,
-  statements: (after: ResourceShape) => readonly CompiledQuery[],
-): Promise<Rebuilt> {
+export async function rebuildTables(context: LoadContext, statements: readonly CompiledQuery[]): Promise<Rebuilt> {
   const { warehouse, owned } = context;
   const before = shapeOf(owned);
   const after = await shapeOfBodies(context, await takenNames(context, before));
@@ -61,7 +60,7 @@ export async function rebuildTables(
   });
   await fillStagedTables(context, rebuild);
   const bodiless = await copyRowsWithoutBody(context, rebuild);
-  await swapStagedTables(context, rebuild, statements(after));
+  await swapStagedTables(context, rebuild, statements);
   owned.shape = after;
   const root = after.tables[0]?.name ?? owned.resource;
   return {
@@ -72,42 +71,44 @@ export async function rebuildTables(
   };
 }
 
-/** Names are hashed, because a table's name may have the maximum length already. */
+/** Returns the shape with the names of the staging tables, which are hashes: a table's name may have the maximum length. */
 function stagedShape(shape: ResourceShape): ResourceShape {
-  const tables = shape.tables.map((table) => ({ ...table, name: `${STAGED}${textHash(table.name).slice(0, 24)}` }));
+  const tables = shape.tables.map((table) => {
+    return { ...table, name: `${STAGING_PREFIX}${textHash(table.name).slice(0, 24)}` };
+  });
   return { ...shape, tables };
 }
 
-/** Names of the staged tables by those that they get. */
+/** Maps the final name of each table to the name of its staging table. */
 function stagedNames({ after, staged }: Rebuild): Map<string, string> {
   return new Map(after.tables.map(({ name }, at) => [name, staged.tables[at]?.name ?? name]));
 }
 
-/** Fills the staged tables from the stored bodies; internal columns are copied from the old rows. */
+/** Fills the staging tables from the stored bodies; the values of internal columns are those of the old rows. */
 async function fillStagedTables(context: LoadContext, rebuild: Rebuild): Promise<void> {
   const { before, after, staged } = rebuild;
   const { warehouse, owned, clock } = context;
   const profile = lenientProfile(context.profile);
   const requestedAt = timestampText(clock.now());
-  const tables = new Map(after.tables.map(({ name }, at) => [name, staged.tables[at]]));
-  const [old] = before.tables;
-  if (old === undefined) return;
+  const stagingTables = new Map(after.tables.map(({ name }, at) => [name, staged.tables[at]]));
+  const [oldRoot] = before.tables;
+  if (oldRoot === undefined) return;
   for await (const bodies of storedPages(context)) {
     const keys = bodies.map(({ key }) => key);
-    const stored = await warehouse.rows.stored(old, keys, []);
-    const known = bodies.filter(({ key }) => stored.has(key));
-    const shaped = shapeRecords({ shape: after, profile, records: known });
+    const oldRows = await warehouse.rows.stored(oldRoot, keys, []);
+    const copied = bodies.filter(({ key }) => oldRows.has(key));
+    const shaped = shapeRecords({ shape: after, profile, records: copied });
     if (shaped.shape !== after) throw new Error('a stored body does not fit the tables that were planned for it');
     const rejected = new Set(shaped.rejects.map(({ index }) => index));
-    const records = known.flatMap(({ key, bytes }, index) => {
-      const row = stored.get(key);
+    const records = copied.flatMap(({ key, bytes }, index) => {
+      const row = oldRows.get(key);
       return row === undefined || rejected.has(index) ? [] : [{ ...row, key, bytes }];
     });
     const page = {
       resource: owned.resource,
       history: 'none',
       requestedAt,
-      rows: shaped.rows.map(({ table, width, cells }) => ({ table: tables.get(table.name) ?? table, width, cells })),
+      rows: shaped.rows.map((rows) => ({ ...rows, table: stagingTables.get(rows.table.name) ?? rows.table })),
       children: staged.tables.slice(1),
       records,
     } as const;
@@ -123,19 +124,20 @@ function markDeleted(
   { before, staged }: Rebuild,
   keys: readonly string[],
 ): CompiledQuery[] {
-  const [[old], [made, ...children]] = [before.tables, staged.tables];
-  if (old === undefined || made === undefined || keys.length === 0) return [];
-  const [oldKey, key] = [sql.id(old.key[0] ?? ''), sql.id(made.key[0] ?? '')];
-  const time = sql`SELECT o."_deleted_at" FROM ${rows.named(old.name)} AS o WHERE o.${oldKey} = ${rows.named(made.name)}.${key}`;
+  const [[oldRoot], [newRoot, ...children]] = [before.tables, staged.tables];
+  if (oldRoot === undefined || newRoot === undefined || keys.length === 0) return [];
+  const [oldKey, newKey] = [sql.id(oldRoot.key[0] ?? ''), sql.id(newRoot.key[0] ?? '')];
+  const [oldTable, newTable] = [rows.named(oldRoot.name), rows.named(newRoot.name)];
+  const time = sql`SELECT o."_deleted_at" FROM ${oldTable} AS o WHERE o.${oldKey} = ${newTable}.${newKey}`;
   return [
-    sql`UPDATE ${rows.named(made.name)} SET "_deleted_at" = (${time}) WHERE ${key} IN (${sql.join(keys)})`,
+    sql`UPDATE ${newTable} SET "_deleted_at" = (${time}) WHERE ${newKey} IN (${sql.join(keys)})`,
     ...children.map((child) => {
       return sql`DELETE FROM ${rows.named(child.name)} WHERE ${sql.id(child.key[0] ?? '')} IN (${sql.join(keys)})`;
     }),
   ].map((statement) => statement.compile(own));
 }
 
-/** Swaps the tables; plans again if another resource has changed its own tables meanwhile. */
+/** Swaps the tables. If another resource has changed its tables meanwhile, the views are planned again. */
 async function swapStagedTables(
   context: LoadContext,
   rebuild: Rebuild,
@@ -146,9 +148,9 @@ async function swapStagedTables(
   const { own } = warehouse;
   const at = timestampText(clock.now());
   for (;;) {
-    // Views keep their types, so that external objects on them stay; `refreshViews` widens them afterwards.
+    // All views keep their types, so that external objects on them stay; the caller widens the views later.
     const held = new Set((await readViews(own)).keys());
-    const { views, comments, claim, statements: planned } = await viewGrowth(context, after, { held });
+    const { views, comments, claim, statements: viewStatements } = await viewGrowth(context, after, { held });
     try {
       await warehouse.swapTables({
         lease: owned.lease(),
@@ -162,8 +164,8 @@ async function swapStagedTables(
         references: new Set(Object.keys(context.whole.relations)),
         statements: [
           ...replaceShape(own, before, after, at, profile, context.runId),
-          ...planned,
-          saveReshape(own, owned.resource, null),
+          ...viewStatements,
+          saveRewrittenUpTo(own, owned.resource, null),
           ...statements,
         ],
       });
@@ -175,10 +177,10 @@ async function swapStagedTables(
 }
 
 function differences(before: ResourceShape, after: ResourceShape): Pick<Rebuilt, 'gone' | 'changed'> {
-  const [old, made] = [columnTypes(before), columnTypes(after)];
+  const [oldTypes, newTypes] = [columnTypes(before), columnTypes(after)];
   return {
-    gone: [...old.keys()].filter((name) => !made.has(name)),
-    changed: [...made.keys()].filter((name) => old.get(name) !== made.get(name)),
+    gone: [...oldTypes.keys()].filter((name) => !newTypes.has(name)),
+    changed: [...newTypes.keys()].filter((name) => oldTypes.get(name) !== newTypes.get(name)),
   };
 }
 
@@ -195,27 +197,22 @@ interface Rebuild {
   staged: ResourceShape;
 }
 
-/** The internal columns, whose values stay. */
-const STAMPS = ['_hash', '_version', '_synced_at', '_deleted_at'] as const;
-
 /** Copies the rows of records without a stored body, in columns that did not change. Returns how many are live. */
 async function copyRowsWithoutBody({ warehouse, owned }: LoadContext, rebuild: Rebuild): Promise<number> {
-  const {
-    own,
-    rows: { named },
-  } = warehouse;
-  const [old, made] = [rebuild.before.tables[0], rebuild.staged.tables[0]];
-  if (old === undefined || made === undefined) return 0;
-  const [oldKey, key] = [sql.id(old.key[0] ?? ''), sql.id(made.key[0] ?? '')];
-  const { rows } = await sql<{ id: string; is_deleted: unknown }>`
-    SELECT o.${oldKey} AS "id", o."_deleted_at" AS "is_deleted" FROM ${named(old.name)} AS o
-    WHERE NOT EXISTS (SELECT 1 FROM ${named(made.name)} AS n WHERE n.${key} = o.${oldKey})`.execute(own);
+  const { own } = warehouse;
+  const { named } = warehouse.rows;
+  const [oldRoot, newRoot] = [rebuild.before.tables[0], rebuild.staged.tables[0]];
+  if (oldRoot === undefined || newRoot === undefined) return 0;
+  const [oldKey, newKey] = [sql.id(oldRoot.key[0] ?? ''), sql.id(newRoot.key[0] ?? '')];
+  const { rows } = await sql<{ id: string; deleted_at: unknown }>`
+    SELECT o.${oldKey} AS "id", o."_deleted_at" AS "deleted_at" FROM ${named(oldRoot.name)} AS o
+    WHERE NOT EXISTS (SELECT 1 FROM ${named(newRoot.name)} AS n WHERE n.${newKey} = o.${oldKey})`.execute(own);
   for (const part of inParts(rows)) {
     const ids = part.map(({ id }) => id);
     const statements = rebuild.after.tables.flatMap((table, at) => copyStatements(rebuild, table, at, named, ids));
     await owned.commit(statements.map((statement) => statement.compile(own)));
   }
-  return rows.filter(({ is_deleted }) => is_deleted === null).length;
+  return rows.filter(({ deleted_at }) => deleted_at === null).length;
 }
 
 /** Returns the statement that copies rows of one table, in columns that keep their name and type. */
@@ -226,42 +223,39 @@ function copyStatements(
   named: LoadContext['warehouse']['rows']['named'],
   ids: readonly string[],
 ): RawBuilder<unknown>[] {
-  const old = before.tables.find(({ name }) => name === table.name);
-  const made = staged.tables[at];
-  if (old === undefined || made === undefined || old.key.join() !== table.key.join()) return [];
-  const same = table.columns.filter(({ name, type }) =>
-    old.columns.some((one) => one.name === name && one.type === type),
+  const oldTable = before.tables.find(({ name }) => name === table.name);
+  const newTable = staged.tables[at];
+  if (oldTable === undefined || newTable === undefined || oldTable.key.join() !== table.key.join()) return [];
+  const unchanged = table.columns.filter(({ name, type }) =>
+    oldTable.columns.some((one) => one.name === name && one.type === type),
   );
-  const stamps = table.path.length === 0 ? STAMPS : [];
-  const columns = sql.join([...table.key, ...stamps, ...same.map(({ name }) => name)].map((name) => sql.id(name)));
+  const copied = [...internalColumns(table), ...unchanged].map(({ name }) => name);
+  const columns = sql.join([...table.key, ...copied].map((name) => sql.id(name)));
   return [
-    sql`INSERT INTO ${named(made.name)} (${columns}) SELECT ${columns} FROM ${named(table.name)}
+    sql`INSERT INTO ${named(newTable.name)} (${columns}) SELECT ${columns} FROM ${named(table.name)}
       WHERE ${sql.id(table.key[0] ?? '')} IN (${sql.join(ids)})`,
   ];
 }
 
 /**
- * Computes the tables that a backfill of the stored bodies would create, and writes nothing. `taken` has the names of
+ * Computes the tables that a backfill of the stored bodies would create, and writes nothing. `tableNames` are those of
  * other tables and views.
  */
-async function shapeOfBodies(context: LoadContext, taken: ReadonlySet<string>): Promise<ResourceShape> {
-  const { owned } = context;
+async function shapeOfBodies(context: LoadContext, tableNames: ReadonlySet<string>): Promise<ResourceShape> {
   const profile = lenientProfile(context.profile);
-  /** Integer columns with values that a double would change. */
   const exact = new Set<string>();
-  let shape = initialShape(owned.resource, profile);
+  let shape = initialShape(context.owned.resource, profile);
   for await (const records of storedPages(context)) {
-    const grown = shapeRecords({ shape, profile, records, tableNames: taken });
-    const found = withNumeric(grown.shape, numericColumns(shape, grown.shape, exact));
-    const { shape: after, rows } =
-      found === grown.shape ? grown : shapeRecords({ shape: found, profile, records, tableNames: taken });
-    for (const table of rows) noteExact(table, exact);
-    shape = after;
+    let page = shapeRecords({ shape, profile, records, tableNames });
+    const withDigits = withNumeric(page.shape, numericColumns(shape, page.shape, exact));
+    if (withDigits !== page.shape) page = shapeRecords({ shape: withDigits, profile, records, tableNames });
+    for (const rows of page.rows) noteExact(rows, exact);
+    ({ shape } = page);
   }
   return shape;
 }
 
-/** Returns the integer columns that become double although a double would lose digits of their values. */
+/** Returns the columns that must become numeric: a double would lose digits of the integers that they have (`exact`). */
 function numericColumns(before: ResourceShape, after: ResourceShape, exact: ReadonlySet<string>): Set<string> {
   const doubles = shapeChanges(before, after).filter(
     ({ from, column }) => from === 'integer' && column.type === 'double',
@@ -290,8 +284,8 @@ interface StoredRecord extends SourceRecord {
 const RECORDS_PER_PAGE = 500;
 
 /**
- * Reads all records with a stored body, deleted ones included, in the order of their ids and under the current profile.
- * Throws the signal's reason between two pages.
+ * Reads all records with a stored body, also deleted ones, in the order of their ids and by the current profile. Throws
+ * the signal's reason between two pages.
  */
 async function* storedPages({
   warehouse,
@@ -306,7 +300,7 @@ async function* storedPages({
     if (last === undefined) return;
     yield bodies.map(({ id, body }) => Object.assign(read(body), { key: id }));
     after = last.id;
-    // SQLite does not yield: signals would wait for the last page.
+    // SQLite blocks the event loop: a signal would be handled only after the last page.
     await setImmediate();
     signal.throwIfAborted();
   }

@@ -1,4 +1,7 @@
-// The inbox worker ("drain"): turns stored webhook deliveries into rows by fetching each record that they name.
+// The inbox worker ("drain"): turns stored webhook deliveries into rows. It starts each waiting delivery
+// (`#startDelivery`), fetches every record that it names, or scans the resource if it names none (`#startTarget`), and
+// stores the result once all of them are finished (`#finishTarget`). Deliveries for one record share its requests: 500
+// for one post within a second lead to two requests.
 import PQueue from 'p-queue';
 import type { DeliveryRow, DeliveryUpdate, Inbox } from '../../database/inbox.ts';
 import type { Clock } from '../../model/clock.ts';
@@ -11,7 +14,7 @@ import {
   type DeliveryFailure,
   type DeliveryProgress,
   finalState,
-  isOwnedElsewhere,
+  isResourceBlocked,
   nextState,
   type PendingTarget,
   startDelivery,
@@ -24,7 +27,7 @@ import { readRecord, type RecordReading, type Refetch } from './record-reading.t
 /** `scanned`: served by a scan of the resource. `deferred`: tried again later. */
 export type DrainOutcome = RefetchOutcome | 'scanned' | 'ignored' | 'dead' | 'deferred';
 
-/** Deliveries for one record or resource that ended together. */
+/** Reported when a request or scan ends, with the deliveries for which it was sent. */
 export interface DrainEvent {
   /** Null if a delivery concerns no synced resource. */
   resource: string | null;
@@ -37,13 +40,13 @@ export interface DrainEvent {
 /** Must not throw. */
 interface DrainWatcher {
   ended(event: DrainEvent): void;
-  /** Called for every error; the deliveries are tried again. */
+  /** Called for every error; the deliveries are processed again. */
   failed(error: unknown, at: { resource: string; key: string } | null): void;
 }
 
 export interface DrainOptions extends EventRules {
   inbox: Pick<Inbox, 'waiting' | 'settle'>;
-  /** Resolves once all rows that were written survive a power cut. */
+  /** Resolves once all written rows survive a power cut. */
   persist: () => Promise<void>;
   /** Texts that are removed from stored reasons; may grow. */
   secrets: readonly string[];
@@ -51,9 +54,9 @@ export interface DrainOptions extends EventRules {
   /** Starts an incremental (`sync`) or full (`backfill`) scan; resolves if it ended well or `partial`, else throws. */
   scan: (resource: string, command: SyncCommand) => Promise<void>;
   clock: Clock;
-  /** Failed readings caused by the record before a delivery is dead. */
+  /** The number of failed attempts, caused by the record, after which a delivery is dead. */
   attempts: number;
-  /** Milliseconds after which a delivery is dead although only the service or the warehouse could not be reached. */
+  /** Milliseconds after which a delivery is dead although its error is temporary. */
   keepMs: number;
   /** Maximum number of records that are read in parallel. */
   concurrency: number;
@@ -62,10 +65,10 @@ export interface DrainOptions extends EventRules {
   watcher: DrainWatcher;
 }
 
-/** Two readings of a record in a row, because users edit and then publish; then one per second, however many events come. */
+/** Allows two requests of a record in a row, because users edit and then publish; then one per second. */
 const READ_PACE = { everyMs: 1_100, burst: 2, cooldownMs: 100 };
 const SCAN_PACE = { everyMs: 5_000, burst: 1, cooldownMs: 5_000 };
-/** A full scan may be long: there is a pause between two of them. */
+/** A full scan may take long: there is a pause between two of them. */
 const FULL_SCAN_PACE = { everyMs: 0, burst: 1, cooldownMs: 600_000 };
 /** Maximum number of deliveries in memory; the others stay in the inbox. */
 const MAX_IN_PROGRESS = 20_000;
@@ -80,7 +83,7 @@ const BUSY_COUNT = 2_000;
 const BUSY_POLL_MS = 30_000;
 const ROWS_PER_READ = 500;
 const MAX_STORED_AT_ONCE = 1_000;
-/** Deliveries that are another process's are read again after this time. */
+/** After this time, a delivery that another process handles is read again: that process may have ended. */
 const SKIPPED_RETRY_MS = 5_000;
 
 const STALE_FAILURE: DeliveryFailure = {
@@ -90,10 +93,7 @@ const STALE_FAILURE: DeliveryFailure = {
   until: null,
 };
 
-/**
- * Processes the inbox from its creation on: reads waiting deliveries, fetches each record that one names, and stores the
- * result of the delivery. Reports errors to the watcher.
- */
+/** Processes the inbox from its creation on. Reports errors to the watcher. */
 export class Drain {
   readonly #options: DrainOptions;
   readonly #stopping = new AbortController();
@@ -103,12 +103,12 @@ export class Drain {
   readonly #skipped = new Map<number, number>();
   readonly #reads: PacedWork<RecordReading>;
   readonly #scans: PacedWork<DrainOutcome>;
-  /** For events that report a delete of a record that cannot be fetched: only a full scan shows that it is missing. */
+  /** For events that report the delete of a record that cannot be fetched: only a full scan shows that it is missing. */
   readonly #fullScans: PacedWork<DrainOutcome>;
   /** Reads and writes the inbox one after the other, so that no read finds what is being stored. */
   readonly #inboxWork = new PQueue({ concurrency: 1 });
   /** Results of deliveries that are not stored yet. */
-  #unstored: DeliveryUpdate[] = [];
+  #unstoredResults: DeliveryUpdate[] = [];
   /** The requested read of the inbox: all waiting deliveries, or those after `#lastSeq`; null if none is requested. */
   #wantedRead: 'all' | 'new' | null = null;
   #lastFullReadAt = -Infinity;
@@ -121,24 +121,24 @@ export class Drain {
     const { signal } = this.#stopping;
     const threw = ({ resource, key }: KeyedWork, error: unknown): void =>
       options.watcher.failed(error, { resource, key });
-    const parts = { clock, signal, failed: this.#failed, threw };
+    const common = { clock, signal, failed: this.#failTargets, threw };
     const otherResources = Math.max(0, Object.keys(options.resources).length - 1);
     this.#reads = new PacedWork({
-      ...parts,
+      ...common,
       ...READ_PACE,
       concurrencyPerResource: Math.max(1, concurrency - otherResources),
       keyOf: ({ target }) => target.key ?? '',
       perform: (work, served) => readRecord(work, served, refetch, attempts),
-      done: this.#finishReading,
+      done: this.#handleReading,
     });
     const scanWith = (command: SyncCommand, pace: typeof SCAN_PACE): PacedWork<DrainOutcome> =>
       new PacedWork({
-        ...parts,
+        ...common,
         ...pace,
         concurrencyPerResource: 1,
         keyOf: () => '',
         perform: ({ resource }) => scan(resource, command).then(() => 'scanned'),
-        done: this.#done,
+        done: this.#completeTargets,
       });
     this.#scans = scanWith('sync', SCAN_PACE);
     this.#fullScans = scanWith('backfill', FULL_SCAN_PACE);
@@ -163,12 +163,12 @@ export class Drain {
     this.#requestRead('all');
   }
 
-  /** The number of deliveries in memory, and of those that are skipped, for another process or during a pause. */
+  /** Returns the number of deliveries in memory, and of those that are skipped, for another process or during a pause. */
   counts(): { inProgress: number; skipped: number } {
     return { inProgress: this.#deliveries.size, skipped: this.#skipped.size };
   }
 
-  /** Starts nothing more, and waits a bounded time for what is in progress. */
+  /** Starts nothing more, and waits some seconds for what is in progress. */
   async stop(): Promise<void> {
     this.#stopping.abort();
     const ended = Promise.all([this.#reads.idle(), this.#scans.idle(), this.#fullScans.idle()]);
@@ -179,7 +179,7 @@ export class Drain {
     );
   }
 
-  /** Requests to read all waiting deliveries, or only new ones. */
+  /** Queues a read of all waiting deliveries, or only of new ones. */
   #requestRead(wanted: 'all' | 'new'): void {
     if (this.#stopping.signal.aborted) return;
     const isQueued = this.#wantedRead !== null;
@@ -196,7 +196,7 @@ export class Drain {
     try {
       for (let after = isFull ? 0 : this.#lastSeq; this.#capacity() > 0 && !this.#stopping.signal.aborted;) {
         const rows = await inbox.waiting(after, timestampText(clock.now()), ROWS_PER_READ);
-        for (const row of rows) if (!this.#deliveries.has(row.seq)) this.#begin(row);
+        for (const row of rows) if (!this.#deliveries.has(row.seq)) this.#startDelivery(row);
         after = rows.at(-1)?.seq ?? after;
         this.#lastSeq = Math.max(this.#lastSeq, after);
         if (rows.length < ROWS_PER_READ) return;
@@ -206,29 +206,30 @@ export class Drain {
     }
   }
 
-  /** Number of further deliveries that fit into memory; skipped ones do not count. */
+  /** Returns how many more deliveries fit into memory; skipped ones do not count. */
   #capacity(): number {
     return MAX_IN_PROGRESS - this.#deliveries.size + this.#skipped.size;
   }
 
-  #begin(row: DeliveryRow): void {
+  /** Starts the targets of a delivery; stores its result at once if it has none. */
+  #startDelivery(row: DeliveryRow): void {
     const { clock, isResponsible } = this.#options;
     const now = clock.now();
-    const content = this.#contentOf(row);
+    const content = this.#readContent(row);
     const targets = content.is === 'read' ? content.targets : [];
     const delivery = startDelivery(row, targets, content.is === 'ignored' ? content.kind : null);
     this.#deliveries.set(row.seq, delivery);
     if (isResponsible?.(targets.map(({ resource }) => resource)) === false)
       this.#skipped.set(row.seq, now + SKIPPED_RETRY_MS);
     else if (content.is === 'read') {
-      for (const target of targets) this.#serve({ delivery, target, addedAt: now });
+      for (const target of targets) this.#startTarget({ delivery, target, addedAt: now });
     } else {
-      this.#store(finalState(delivery, content.is, content.reason, now));
+      this.#queueResult(finalState(delivery, content.is, content.reason, now));
       this.#report(null, content.is, [delivery]);
     }
   }
 
-  #contentOf(row: DeliveryRow): DeliveryContent {
+  #readContent(row: DeliveryRow): DeliveryContent {
     try {
       return readDelivery(row, this.#options);
     } catch (error) {
@@ -238,34 +239,32 @@ export class Drain {
     }
   }
 
-  #serve(pending: PendingTarget): void {
+  #startTarget(pending: PendingTarget): void {
     if (pending.target.key !== null) this.#reads.add(pending);
-    else this.#scanFor(pending);
+    else this.#startScan(pending);
   }
 
-  readonly #finishReading = (served: readonly PendingTarget[], { outcome, stale }: RecordReading): void => {
-    if (outcome === 'behind') return this.#failed(served, STALE_FAILURE);
+  /** Handles the response to a request of a record. `served`: the targets for which it was sent. */
+  readonly #handleReading = (served: readonly PendingTarget[], { outcome, stale }: RecordReading): void => {
+    if (outcome === 'behind') return this.#failTargets(served, STALE_FAILURE);
     if (outcome !== 'unreadable' && outcome !== 'unconfirmed') {
-      this.#failed(stale, STALE_FAILURE);
-      return this.#done(
-        served.filter((one) => !stale.includes(one)),
-        outcome,
-      );
+      const current = served.filter((one) => !stale.includes(one));
+      this.#failTargets(stale, STALE_FAILURE);
+      return this.#completeTargets(current, outcome);
     }
-    const isScanned = ({ target }: PendingTarget): boolean => outcome === 'unreadable' || target.isDelete;
-    for (const one of served.filter(isScanned)) this.#scanFor(one);
-    this.#done(
-      served.filter((one) => !isScanned(one)),
-      outcome,
-    );
+    // The record cannot be fetched, or its delete cannot be verified: a scan finds out.
+    const needsScan = ({ target }: PendingTarget): boolean => outcome === 'unreadable' || target.isDelete;
+    const [scanned, others] = [served.filter(needsScan), served.filter((one) => !needsScan(one))];
+    for (const one of scanned) this.#startScan(one);
+    this.#completeTargets(others, outcome);
   };
 
   /** An incremental scan does not show that a record was deleted. */
-  #scanFor(pending: PendingTarget): void {
+  #startScan(pending: PendingTarget): void {
     (pending.target.isDelete ? this.#fullScans : this.#scans).add(pending);
   }
 
-  readonly #done = (served: readonly PendingTarget[], outcome: DrainOutcome): void => {
+  readonly #completeTargets = (served: readonly PendingTarget[], outcome: DrainOutcome): void => {
     const [first] = served;
     if (first === undefined) return;
     for (const { delivery } of served) {
@@ -275,26 +274,27 @@ export class Drain {
     this.#report(first.target.resource, outcome, [...new Set(served.map(({ delivery }) => delivery))]);
   };
 
-  readonly #failed = (served: readonly PendingTarget[], failure: DeliveryFailure): void => {
+  readonly #failTargets = (served: readonly PendingTarget[], failure: DeliveryFailure): void => {
     for (const { delivery } of served) {
-      if (delivery.failure?.kind !== 'passing') delivery.failure = failure;
+      if (delivery.failure?.kind !== 'temporary') delivery.failure = failure;
       this.#finishTarget(delivery);
     }
   };
 
+  /** Stores the result of a delivery with its last target. */
   #finishTarget(delivery: DeliveryProgress): void {
     delivery.remaining -= 1;
     if (delivery.remaining > 0) return;
     const now = this.#options.clock.now();
     const row = nextState(delivery, this.#options, now);
     const { failure, seq } = delivery;
-    if (row.state === 'waiting' && failure !== null && isOwnedElsewhere(failure))
+    if (row.state === 'waiting' && failure !== null && isResourceBlocked(failure))
       this.#skipped.set(seq, failure.until ?? now);
-    else this.#store(row);
+    else this.#queueResult(row);
     if (row.state !== 'done') this.#report(row.resource, row.state === 'dead' ? 'dead' : 'deferred', [delivery]);
   }
 
-  /** Forgets deliveries that were skipped until `now`, so that they are read again if they still wait. */
+  /** Drops deliveries that were skipped until `now` from memory, so that they are read again if they still wait. */
   #releaseSkipped(now: number): void {
     for (const [seq, until] of this.#skipped) {
       if (until > now) continue;
@@ -303,25 +303,25 @@ export class Drain {
     }
   }
 
-  #store(row: DeliveryUpdate): void {
-    this.#unstored.push(row);
-    if (this.#unstored.length === 1) void this.#inboxWork.add(() => this.#storeAll());
+  #queueResult(row: DeliveryUpdate): void {
+    this.#unstoredResults.push(row);
+    if (this.#unstoredResults.length === 1) void this.#inboxWork.add(() => this.#storeResults());
   }
 
-  /** Stores all results. What cannot be stored when the drain stops is repeated by the next process. */
-  async #storeAll(): Promise<void> {
+  /** Stores all results. If the drain stops before, the next process processes these deliveries again. */
+  async #storeResults(): Promise<void> {
     const { inbox, persist, secrets, clock, watcher } = this.#options;
     const { signal } = this.#stopping;
-    while (this.#unstored.length > 0) {
+    while (this.#unstoredResults.length > 0) {
       await sleepOrAbort(clock, STORE_PAUSE_MS, signal);
-      const rows = this.#unstored.slice(0, MAX_STORED_AT_ONCE);
+      const rows = this.#unstoredResults.slice(0, MAX_STORED_AT_ONCE);
       try {
-        // The copied rows come first: a delivery that is done is never read again.
+        // Before a delivery is marked as done, the copied rows must be safe: it is never read again.
         await persist();
         await inbox.settle(rows.map((row) => withoutSecrets(row, secrets)));
         const wasFull = this.#capacity() <= 0;
         for (const { seq } of rows) this.#deliveries.delete(seq);
-        this.#unstored = this.#unstored.slice(rows.length);
+        this.#unstoredResults = this.#unstoredResults.slice(rows.length);
         if (wasFull) this.#requestRead('new');
       } catch (error) {
         if (signal.aborted) return;
@@ -338,7 +338,7 @@ export class Drain {
   }
 }
 
-/** Errors quote the response of the service, which may hold secrets. */
+/** Removes secrets: the reason may quote the response of the service. */
 function withoutSecrets(
   { kind, record_id, reason, ...rest }: DeliveryUpdate,
   secrets: readonly string[],

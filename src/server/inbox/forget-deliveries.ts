@@ -1,4 +1,6 @@
-// Erases stored deliveries about records that a user had erased (content-sync forget).
+// Erases the stored webhook deliveries that name a record which a user erases (`content-sync forget`): their bodies may
+// hold the record. A waiting delivery that also names other records stays until those are read; then the inbox worker
+// erases it.
 import { timestampText } from '../../model/timestamp-text.ts';
 import type { Clock } from '../../model/clock.ts';
 import type { DeliveryRow, Inbox, DeliveryUpdate } from '../../database/inbox.ts';
@@ -6,9 +8,9 @@ import { type EventRules, readDelivery } from './read-delivery.ts';
 import { FORGOTTEN } from './delivery-progress.ts';
 
 export interface ForgottenDeliveries {
-  /** Number of erased deliveries that named each record, by its id. */
+  /** The number of erased deliveries that named each record, by its id. */
   erased: Map<string, number>;
-  /** Number of waiting deliveries that name other records too: they are erased after these were read. */
+  /** The number of waiting deliveries that also name other records. */
   waiting: number;
 }
 
@@ -23,32 +25,32 @@ interface ForgetDeliveriesOptions {
 }
 
 const ROWS_PER_PAGE = 100;
-/** A shorter id occurs in other bodies by chance. */
+/** A shorter id occurs in the bodies of other records by chance. */
 const MIN_QUOTED_ID_CHARS = 6;
 
-/** Erases the deliveries that name records as targets, or quote their ids anywhere. */
+/** Erases the deliveries that name these records as targets, or have their ids anywhere as a JSON string. */
 export async function forgetDeliveries(options: ForgetDeliveriesOptions): Promise<ForgottenDeliveries> {
   const { inbox, isDry, clock } = options;
-  const found: ForgottenDeliveries = { erased: new Map(), waiting: 0 };
+  const counts: ForgottenDeliveries = { erased: new Map(), waiting: 0 };
   const at = timestampText(clock.now());
-  for await (const rows of pagesOf(inbox)) {
-    const settlements: DeliveryUpdate[] = [];
+  for await (const rows of readPages(inbox)) {
+    const updates: DeliveryUpdate[] = [];
     for (const row of rows) {
-      const { named, isShared } = namedIn(row, options);
-      if (named.length === 0) continue;
-      if (row.state === 'waiting' && isShared) {
-        found.waiting += 1;
+      const { namedIds, namesOthers } = findNamedIds(row, options);
+      if (namedIds.size === 0) continue;
+      if (row.state === 'waiting' && namesOthers) {
+        counts.waiting += 1;
         continue;
       }
-      for (const id of named) found.erased.set(id, (found.erased.get(id) ?? 0) + 1);
-      settlements.push(erasedRow(row, at));
+      for (const id of namedIds) counts.erased.set(id, (counts.erased.get(id) ?? 0) + 1);
+      updates.push(erasedRow(row, at));
     }
-    if (!isDry && settlements.length > 0) await inbox.settle(settlements);
+    if (!isDry && updates.length > 0) await inbox.settle(updates);
   }
-  return found;
+  return counts;
 }
 
-async function* pagesOf(inbox: Inbox): AsyncIterable<readonly DeliveryRow[]> {
+async function* readPages(inbox: Inbox): AsyncIterable<readonly DeliveryRow[]> {
   for (let last = 0; ;) {
     const rows = await inbox.after(last, ROWS_PER_PAGE);
     const end = rows.at(-1);
@@ -58,19 +60,16 @@ async function* pagesOf(inbox: Inbox): AsyncIterable<readonly DeliveryRow[]> {
   }
 }
 
-/** Returns the ids that a delivery names, and whether it is about other records too. */
-function namedIn(row: DeliveryRow, options: ForgetDeliveriesOptions): { named: string[]; isShared: boolean } {
-  const { resource, ids, rules } = options;
-  const content = contentOf(row, rules);
-  const isNamed = (target: { resource: string; key: string | null }): boolean =>
-    target.resource === resource && target.key !== null && ids.has(target.key);
-  const named = new Set(content.filter(isNamed).flatMap(({ key }) => (key === null ? [] : [key])));
-  if (row.resource === resource && row.record_id !== null && ids.has(row.record_id)) named.add(row.record_id);
-  for (const id of quotedIn(row, ids)) named.add(id);
-  return { named: [...named], isShared: content.some((target) => !isNamed(target)) };
+/** Returns which of the ids a delivery names, and whether it also names other records. */
+function findNamedIds(row: DeliveryRow, { resource, ids, rules }: ForgetDeliveriesOptions) {
+  const rowId = row.resource === resource ? row.record_id : null;
+  const targetIds = readTargets(row, rules).map((target) => (target.resource === resource ? target.key : null));
+  const found = [rowId, ...targetIds].filter((id) => id !== null).filter((id) => ids.has(id));
+  const namedIds = new Set([...found, ...findQuotedIds(row, ids)]);
+  return { namedIds, namesOthers: targetIds.some((id) => id === null || !ids.has(id)) };
 }
 
-function contentOf(row: DeliveryRow, rules: EventRules) {
+function readTargets(row: DeliveryRow, rules: EventRules) {
   try {
     const content = readDelivery(row, rules);
     return content.is === 'read' ? content.targets : [];
@@ -79,7 +78,7 @@ function contentOf(row: DeliveryRow, rules: EventRules) {
   }
 }
 
-function quotedIn({ body, headers }: DeliveryRow, ids: ReadonlySet<string>): string[] {
+function findQuotedIds({ body, headers }: DeliveryRow, ids: ReadonlySet<string>): string[] {
   const text = Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString();
   return [...ids].filter((id) => {
     if (id.length < MIN_QUOTED_ID_CHARS) return false;

@@ -5,7 +5,7 @@ import type { Clock } from '../../model/clock.ts';
 import { sleepOrAbort } from '../../model/waiting.ts';
 import {
   type DeliveryFailure,
-  isOwnedElsewhere,
+  isResourceBlocked,
   type PendingTarget,
   retryDelayMs,
   toFailure,
@@ -132,7 +132,7 @@ export class PacedWork<Outcome> {
     } catch (error) {
       if (!signal.aborted) this.#fail(state, entry, served, error);
       // Nothing was requested: the work may start as soon as the resource is free or resumed.
-      if (isOwnedElsewhere(toFailure(error))) return;
+      if (isResourceBlocked(toFailure(error))) return;
     }
     entry.cooldownUntil = Math.max(clock.monotonic() + cooldownMs, entry.fullAt - (burst - 1) * everyMs);
   }
@@ -140,7 +140,7 @@ export class PacedWork<Outcome> {
   #fail(state: ResourceState, entry: PacedEntry, served: readonly PendingTarget[], error: unknown): void {
     const { failed, threw } = this.#options;
     // A failed scan is no failure of a delivery, and is reported as a run.
-    const failure: DeliveryFailure = entry.key === '' ? { ...toFailure(error), kind: 'passing' } : toFailure(error);
+    const failure: DeliveryFailure = entry.key === '' ? { ...toFailure(error), kind: 'temporary' } : toFailure(error);
     if (failure.kind === 'record') failed(served, failure);
     else {
       const until = this.#pause(state, failure);

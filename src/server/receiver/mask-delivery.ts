@@ -1,4 +1,6 @@
-// Removes secrets and hidden fields from a delivery before it is stored.
+// Masks what must not be stored of a webhook delivery: secrets (`createSecretMask`), such as the one by which some services
+// authenticate in the body, and the fields that the profile hides (`hideFields`), such as `author.email`. The receiver
+// calls both after it has verified the signature.
 import { isUtf8 } from 'node:buffer';
 import { createHash } from 'node:crypto';
 import { eventFieldsOf, type SignatureScheme, type WebhookProfile } from '../../config/profile/signature-scheme.ts';
@@ -16,16 +18,17 @@ import { isObject } from '../../rows/records/as-record.ts';
 const DIGIT_MASK = '1';
 
 /**
- * Removes secrets from a verified delivery before it is stored: some schemes send theirs in the body, and a service may
- * send back whatever it knows. `secrets` may grow; short ones stay, because they may be ordinary words.
+ * Returns a function that removes secrets from a verified delivery. A service may send back any of them (`secrets`, a list
+ * that may grow). Short ones are not removed, because they may be words, except those of a scheme that sends them in the
+ * body.
  */
-export function deliveryMask(
+export function createSecretMask(
   secrets: readonly string[],
   { value }: SignatureScheme,
   webhook: { secrets: WebhookSettings['secrets'] },
 ): (delivery: NewDelivery) => NewDelivery {
-  const inBody = value.from.from === 'json' ? webhook.secrets.map((secret) => secret.value) : [];
-  const clean: Clean = (text, mask) => scrub(scrubOwn(text, secrets, mask), inBody, mask);
+  const sentSecrets = value.from.from === 'json' ? webhook.secrets.map((secret) => secret.value) : [];
+  const clean: Clean = (text, mask) => scrub(scrubOwn(text, secrets, mask), sentSecrets, mask);
   return (delivery) => ({
     ...delivery,
     delivery_id: maskId(delivery.delivery_id, clean),
@@ -56,30 +59,30 @@ function toBuffer(bytes: Uint8Array): Buffer {
 }
 
 const HIDDEN = '***';
-/** Deeper values are hidden entirely. */
-const MAX_LEVELS = 120;
+/** Deeper values are hidden. */
+const MAX_DEPTH = 120;
 
 interface HiddenFields {
-  /** Paths of the hidden fields in lower case, from their record on. */
-  paths: readonly string[];
-  /** Paths of the fields by which events are read, which must remain. */
-  read: ReadonlySet<string>;
+  /** Paths of the hidden fields within their record, in lower case, such as `.author.email`. */
+  hidden: readonly string[];
+  /** Paths of the fields by which events are read, such as the id of the record: they must remain. */
+  required: ReadonlySet<string>;
 }
 
 /**
  * Hides fields in every object of the body that may be a record. A body that is not JSON is hidden entirely, because it
  * may hold anything.
  */
-export function withoutFields(delivery: NewDelivery, hidden: readonly string[], profile: WebhookProfile): NewDelivery {
-  const base = keysIn(profile.events ?? '');
-  const read = eventFieldsOf(profile).flatMap(({ from, name }) =>
-    from === 'json' ? [pathText([...base, ...keysIn(name)])] : [],
+export function hideFields(delivery: NewDelivery, fields: readonly string[], profile: WebhookProfile): NewDelivery {
+  const eventPath = keysIn(profile.events ?? '');
+  const required = eventFieldsOf(profile).flatMap(({ from, name }) =>
+    from === 'json' ? [pathText([...eventPath, ...keysIn(name)])] : [],
   );
-  const paths = hidden.map((path) => `.${keysOfText(path).join('.').toLowerCase()}`);
+  const hidden = fields.map((path) => `.${keysOfText(path).join('.').toLowerCase()}`);
   try {
     const value = parseJson(decodeText(toBuffer(delivery.body), '').text);
-    const masked = JSON.stringify(hideIn(value, [], { paths, read: new Set(read) }));
-    // A body without hidden fields remains as it was sent.
+    const masked = JSON.stringify(hideIn(value, [], { hidden, required: new Set(required) }));
+    // A body without hidden fields is stored as it was sent.
     return masked === JSON.stringify(value) ? delivery : { ...delivery, body: Buffer.from(masked) };
   } catch {
     return { ...delivery, body: Buffer.from(HIDDEN) };
@@ -90,16 +93,16 @@ function keysIn(path: string): string[] {
   return stepsOf(path).filter((step) => typeof step === 'string');
 }
 
-/** `at` are the keys that lead to the value. A sender may write keys in another case, or several as one with dots. */
-function hideIn(value: JsonValue, at: readonly string[], fields: HiddenFields): JsonValue {
-  if (at.length > MAX_LEVELS) return HIDDEN;
-  if (Array.isArray(value)) return value.map((element) => hideIn(element, at, fields));
+/** Paths are compared as texts in lower case: a sender may write a key in another case, or two keys as one with a dot. */
+function hideIn(value: JsonValue, path: readonly string[], fields: HiddenFields): JsonValue {
+  if (path.length > MAX_DEPTH) return HIDDEN;
+  if (Array.isArray(value)) return value.map((element) => hideIn(element, path, fields));
   if (!isObject(value)) return value;
   const members = Object.entries(value).map(([key, member]): [string, JsonValue] => {
-    const path = [...at, key];
-    const text = `.${path.join('.').toLowerCase()}`;
-    const isHidden = fields.paths.some((hidden) => text.endsWith(hidden)) && !fields.read.has(pathText(path));
-    return [key, isHidden && member !== null ? HIDDEN : hideIn(member, path, fields)];
+    const memberPath = [...path, key];
+    const text = `.${memberPath.join('.').toLowerCase()}`;
+    const isHidden = fields.hidden.some((end) => text.endsWith(end)) && !fields.required.has(pathText(memberPath));
+    return [key, isHidden && member !== null ? HIDDEN : hideIn(member, memberPath, fields)];
   });
   return Object.fromEntries(members);
 }

@@ -10,7 +10,7 @@ import { answerChallenge, type ChallengeAnswer } from '../signature/challenges.t
 import { createVerifier, type Verify } from '../signature/create-verifier.ts';
 import type { Delivery, SignatureRefusal } from '../signature/delivery.ts';
 import { type AcceptedRequests, acceptedRequests, type BodyBudget, jsonIn, refusalBeforeBody } from './body.ts';
-import { deliveryMask, withoutFields } from './mask-delivery.ts';
+import { createSecretMask, hideFields } from './mask-delivery.ts';
 import type { ReceivedSource, ReceiverLimits, ReceiverNote } from './setup.ts';
 
 /** How deliveries of one source are handled, prepared once. */
@@ -34,14 +34,14 @@ export function createEndpoint(
   const { webhook, profile, hidden = [] } = source;
   const { secrets } = webhook;
   const scheme = profile.signature;
-  const maskSecrets = deliveryMask(maskedSecrets, scheme, webhook);
+  const maskSecrets = createSecretMask(maskedSecrets, scheme, webhook);
   const headers = eventFieldsOf(profile).flatMap(({ from, name }) => (from === 'header' ? [name] : []));
   return {
     accepted: acceptedRequests(scheme, webhook.max_body),
     verify: createVerifier(scheme, secrets, webhook.public_url ?? null),
     challenge: (delivery, verified, now) => answerChallenge(scheme, delivery, { verified, secrets, now }),
     storedHeaders: [...new Set(headers)],
-    mask: hidden.length === 0 ? maskSecrets : (delivery) => maskSecrets(withoutFields(delivery, hidden, profile)),
+    mask: hidden.length === 0 ? maskSecrets : (delivery) => maskSecrets(hideFields(delivery, hidden, profile)),
     store,
   };
 }

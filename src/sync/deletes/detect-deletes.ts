@@ -1,13 +1,14 @@
-// Finds delete candidates: live rows that a complete scan did not list, and records that a page marks as deleted.
+// Finds delete candidates: live rows that a complete full scan did not list (`detectDeletes`), and records that a page
+// marks as deleted (`candidateStatements`). Example: the copy has the posts 1 to 100, and a full scan lists all but 42.
 //
-// Each page of a full scan stores fingerprints of its keys (`_sync_seen`). After the last page they are compared with the
-// keys of all live rows. A row that was not seen becomes a candidate (`_sync_suspects`); `verify-deletes.ts` decides it.
-// `DeleteCandidateRow` explains the reasons and states of candidates.
+// Each page of a full scan stores hashes of its keys (`_sync_seen`). After the last page they are compared with the keys
+// of all live rows. A row that was not listed becomes a candidate (`_sync_suspects`): `verify-deletes.ts` fetches post 42
+// and deletes its row only on a 404. `DeleteCandidateRow` explains the reasons and states of candidates.
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { CompiledQuery } from 'kysely';
 import type { DeleteCandidateRow, TimestampText } from '../../database/own-tables.ts';
 import {
-  forgetSeen,
+  deleteSeenPages,
   readCheckpoint,
   readSeenPages,
   readSeenScan,
@@ -38,19 +39,19 @@ import type { Warning } from '../report.ts';
 import type { DeleteLimits, ResourceContext } from '../resource-context.ts';
 import type { RunContext } from '../run-progress.ts';
 
-/** How late a listing may be if neither the settings nor a filter of the profile say so. */
+/** Used if neither the settings nor a filter of the profile say how late a listing may be. */
 const DEFAULT_DELAY_MS = 600_000;
 
-/** Milliseconds by which the listing may be late: a younger row may still be missing in it. */
+/** Returns after how many milliseconds a listing shows every new record: a younger row may still be missing in it. */
 export function listingDelayMs({ deletes, profile }: ResourceContext): number {
   return deletes.settle ?? profile.incremental?.lookback ?? DEFAULT_DELAY_MS;
 }
 
 /**
- * After a complete full scan: notes the live rows that it has not seen as delete candidates, forgets the candidates that
- * it has seen, and forgets the scan, in one transaction. Deletes nothing. Does nothing if there is no such scan, so that
- * it may be called again after a kill. A scan under another credential may have seen less: then all candidates are held for
- * an operator, and that credential becomes the one of the last full scan. Returns it, else null.
+ * Called after a complete full scan. In one transaction, stores the live rows that it did not list as delete candidates,
+ * and removes the candidates that it listed and the stored pages of the scan. Deletes no row. Does nothing without such a
+ * scan, so that it may be called again after a kill. A scan under another credential may list less: then all candidates
+ * are held for an operator, and that credential becomes the one of the last full scan. Returns it, else null.
  */
 export async function detectDeletes(context: RunContext): Promise<string | null> {
   const { warehouse, owned, profile, progress } = context;
@@ -59,25 +60,25 @@ export async function detectDeletes(context: RunContext): Promise<string | null>
   const scan = await readSeenScan(own, resource);
   if (scan === null) return null;
   const checkpoint = await readCheckpoint(own, resource);
-  // Each scan forgets the pages of other scans as it begins: without a scan in progress they are all of one scan.
+  // The stored pages are those of the last scan: they are complete unless it is still in progress.
   if (checkpoint === null || checkpoint.walk_mode !== null) return null;
   const newCredential = isOtherCredential(checkpoint) ? checkpoint.walk_credential : null;
   const table = owned.shape?.tables[0];
-  // Records without a usable id may be those of the rows that were not seen.
-  const isUnknown = scan.bytes === 0 || (scan.unkeyed > 0 && profile.item === null);
-  let missing: number | null = null;
+  // Without any id the scan shows nothing, and a record without a usable id may be that of any row.
+  const isInconclusive = scan.bytes === 0 || (scan.unkeyed > 0 && profile.item === null);
+  let missingCount: number | null = null;
   const statements: CompiledQuery[] = [];
-  if (table !== undefined && !isUnknown) {
-    const unseen = await findUnseen(context, table, scan, newCredential !== null);
-    missing = unseen.missing.length;
-    statements.push(...(await unseenStatements(context, table, scan, unseen, newCredential !== null)));
+  if (table !== undefined && !isInconclusive) {
+    const unlisted = await findUnlisted(context, table, scan, newCredential !== null);
+    missingCount = unlisted.missing.length;
+    statements.push(...(await unlistedStatements(context, table, scan, unlisted, newCredential !== null)));
   }
-  statements.push(forgetSeen(own, resource));
+  statements.push(deleteSeenPages(own, resource));
   if (newCredential !== null) {
     statements.push(saveCheckpoint(own, { ...checkpoint, full_credential: newCredential, walk_credential: null }));
   }
   await owned.commit(statements);
-  if (newCredential !== null && missing !== 0) progress.warnings.push(credentialWarning(resource, missing));
+  if (newCredential !== null && missingCount !== 0) progress.warnings.push(credentialWarning(resource, missingCount));
   return newCredential;
 }
 
@@ -95,39 +96,40 @@ function credentialWarning(resource: string, missing: number | null): Warning {
   };
 }
 
-/** Keys of live rows from before the scan that it has not seen. */
-interface UnseenKeys {
+/** Keys of live rows from before the scan that it did not list. */
+interface UnlistedKeys {
   missing: string[];
-  /** Written so shortly before that the listing may not have shown them yet. */
+  /** Written so shortly before the scan that the listing may not have shown them yet. */
   young: string[];
 }
 
-async function findUnseen(
+async function findUnlisted(
   context: ResourceContext,
   table: TableShape,
   scan: SeenScan,
   isNewCredential: boolean,
-): Promise<UnseenKeys> {
+): Promise<UnlistedKeys> {
   const { warehouse, owned, profile } = context;
-  const seen = new KeySet(scan.bytes / KEY_FINGERPRINT_BYTES);
+  const listed = new KeySet(scan.bytes / KEY_FINGERPRINT_BYTES);
   for await (const { ids } of readSeenPages(warehouse.own, owned.resource, scan.walk_started_at))
-    eachKey(ids, (high, low) => seen.add(high, low));
-  // A record that cannot be fetched individually must be older than the delay of the listing.
+    eachKey(ids, (high, low) => listed.add(high, low));
+  // No request can verify a record that cannot be fetched individually: its row must be older than the listing's delay.
   const delayMs = profile.item === null ? listingDelayMs(context) : 0;
   const youngSince = timestampText(timestampMs(scan.walk_started_at) - delayMs);
-  const unseen: UnseenKeys = { missing: [], young: [] };
-  for await (const { key, syncedAt } of unseenRows(context, table, (fingerprint) => hasKey(seen, fingerprint))) {
+  const unlisted: UnlistedKeys = { missing: [], young: [] };
+  for await (const { key, syncedAt } of unseenRows(context, table, (hash) => hasKey(listed, hash))) {
     if (syncedAt >= scan.walk_started_at) continue;
     // Under a new credential all of them are held for an operator, also young ones.
-    (syncedAt < youngSince || isNewCredential ? unseen.missing : unseen.young).push(key);
+    const keys = syncedAt < youngSince || isNewCredential ? unlisted.missing : unlisted.young;
+    keys.push(key);
   }
-  return unseen;
+  return unlisted;
 }
 
-/** Rows that are compared before other work gets the event loop. */
+/** Rows that are compared before other work runs in the event loop. */
 const KEYS_PER_STEP = 20_000;
 
-/** Live rows, in the order of their keys, whose key fingerprints `isSeen` does not accept. */
+/** Yields the live rows, in the order of their keys, for whose key's hash `isSeen` returns false. */
 export async function* unseenRows(
   { warehouse, signal }: LoadContext,
   table: TableShape,
@@ -147,28 +149,31 @@ export async function* unseenRows(
   }
 }
 
-/** Why rows that were not seen under another credential are held, whatever their number. */
+/** The reason why rows that were not listed under another credential are held, whatever their number. */
 const OTHER_CREDENTIAL = 'first missed under another credential than before, which may simply be allowed to see less';
 
-async function unseenStatements(
+/** Stores the unlisted rows as candidates, which are held if they are too many, and removes those that the scan listed. */
+async function unlistedStatements(
   context: ResourceContext,
   table: TableShape,
   { walk_started_at }: SeenScan,
-  { missing, young }: UnseenKeys,
+  { missing, young }: UnlistedKeys,
   isNewCredential: boolean,
 ): Promise<CompiledQuery[]> {
   const { own } = context.warehouse;
   const { resource } = context.owned;
+  // An operator has confirmed these deletes: they do not count for the limits.
   const released = new Set((await readDeleteCandidates(own, resource, ['released'])).map(({ record_id }) => record_id));
   const count = missing.filter((key) => !released.has(key)).length;
-  let detail: string | null = null;
-  if (count > 0) detail = isNewCredential ? OTHER_CREDENTIAL : await tooManyDeletes(context, table, count);
+  let heldBecause: string | null = null;
+  if (count > 0) heldBecause = isNewCredential ? OTHER_CREDENTIAL : await tooManyDeletes(context, table, count);
   const candidate = { resource, reason: 'missing', evidence_at: walk_started_at } as const;
-  const waits = `its row is younger than ${formatDuration(listingDelayMs(context) / 1_000)} (deletes.settle)`;
+  const decision = { state: heldBecause === null ? 'open' : 'held', detail: heldBecause } as const;
+  const waitsBecause = `its row is younger than ${formatDuration(listingDelayMs(context) / 1_000)} (deletes.settle)`;
   return [
-    ...noteMissingRecords(own, { ...candidate, state: detail === null ? 'open' : 'held', detail }, missing, 1),
-    // Not listed, but too young to conclude anything: what an event has said of them stays.
-    ...noteMissingRecords(own, { ...candidate, state: 'open', detail: waits }, young, 0),
+    ...noteMissingRecords(own, { ...candidate, ...decision }, missing, 1),
+    // This scan does not count for them, because they may be too young for the listing.
+    ...noteMissingRecords(own, { ...candidate, state: 'open', detail: waitsBecause }, young, 0),
     forgetListed(own, resource, walk_started_at),
   ];
 }
@@ -191,7 +196,7 @@ export async function countLive(
 
 const DAY_MS = 86_400_000;
 
-/** Returns why this number of rows must not be deleted now; null if they may be. */
+/** Returns why deleting this number of rows would exceed the limits (`deletes` of the settings); null if it would not. */
 export async function tooManyDeletes(
   { warehouse, owned, clock, deletes }: ResourceContext,
   { name }: TableShape,
@@ -205,14 +210,14 @@ export async function tooManyDeletes(
 }
 
 /**
- * Returns why deletes are too many, as a sentence; null if they are not. They are too many if they and those of the last
- * 24 hours (`recent`, without those that an operator decided) exceed either limit of the rows that were live before.
+ * Explains why deletes are too many; null if they are not. They and those of the last 24 hours (`recent`, without those
+ * that an operator confirmed) must not exceed `max_rows`, nor the part `max_part` of the rows that were live before.
  */
 export function describeExcess(
   limits: DeleteLimits,
   { requested, live, recent }: { requested: number; live: number; recent: number },
 ): string | null {
-  // In a product such as 0.07 * 100 the last digit is off.
+  // 0.29 * 100 is 28.999999999999996.
   const part = Math.floor(limits.max_part * (live + recent) + 1e-9);
   const allowed = Math.min(limits.max_rows, part);
   if (requested + recent <= allowed) return null;
@@ -227,11 +232,11 @@ interface ScanCandidates {
   candidates: Map<string, Pick<DeleteCandidateRow, 'reason' | 'hash' | 'sweeps' | 'evidence_at'>>;
   mode: ScanMode;
   scanStartedAt: TimestampText;
-  /** The same delay of the listing may explain what it showed since this time and what this scan shows. */
+  /** `scanStartedAt` minus the delay of the listing: an older state that was listed since then may come from one lag. */
   mayLagSince: TimestampText;
 }
 
-/** Reads the candidates that a listed record refutes, and those in an older state. */
+/** Reads the candidates that the pages of a scan may refute, and the older states that earlier scans have listed. */
 export async function readCandidates(
   context: ResourceContext,
   mode: ScanMode,
@@ -239,31 +244,31 @@ export async function readCandidates(
 ): Promise<ScanCandidates> {
   const { warehouse, owned } = context;
   const all = await readDeleteCandidates(warehouse.own, owned.resource, ['open', 'held', 'released']);
-  // A held or released delete stays for the operator. But if the record itself had said that it is deleted, and is listed as
-  // live now, nothing is left to decide.
-  const known = all.filter(({ state, reason }) => state === 'open' || reason === 'stated' || reason === 'left_out');
+  // A held or released delete stays for the operator, unless the record itself was the reason (`stated`, `left_out`): if it
+  // is listed as live now, there is nothing to decide.
+  const refutable = all.filter(({ state, reason }) => state === 'open' || reason === 'stated' || reason === 'left_out');
   const mayLagSince = timestampText(timestampMs(scanStartedAt) - listingDelayMs(context));
-  return { mode, scanStartedAt, mayLagSince, candidates: new Map(known.map((each) => [each.record_id, each])) };
+  return { mode, scanStartedAt, mayLagSince, candidates: new Map(refutable.map((each) => [each.record_id, each])) };
 }
 
 /**
- * A scan accepts an older state of a record only if an earlier full scan has shown the same state, and one delay of
- * the listing does not explain both.
+ * A listing may show an older state than the row, because a replica lags behind or because an editor has restored it. A
+ * full scan accepts it only if an earlier full scan has listed the same state, too long ago for one lag to explain both.
  */
 export function olderPolicy({ candidates, mode, mayLagSince }: ScanCandidates): OlderPolicy {
-  const shown = [...candidates].filter(
+  const listedBefore = [...candidates].filter(
     ([, { reason, sweeps, evidence_at }]) => reason === 'older' && sweeps > 0 && evidence_at < mayLagSince,
   );
-  const hashes = mode === 'full' ? shown.map(([key, { hash }]) => [key, hash ?? ''] as const) : [];
+  const hashes = mode === 'full' ? listedBefore.map(([key, { hash }]) => [key, hash ?? ''] as const) : [];
   return { acceptsOlder: false, seenBefore: new Map(hashes) };
 }
 
-/** A record that the profile's filter excludes verifies as much as two complete scans that do not list it. */
+/** A listed record that the profile's filter excludes counts like two complete scans that do not list it. */
 const LEFT_OUT_SCANS = 2;
 
 /**
- * The statements of a page's transaction that forget candidates which the page lists, and note older states, tombstones,
- * and rows whose records no longer belong to the resource. `requestedAt` in local epoch milliseconds.
+ * Returns the statements of a page's transaction. They remove the candidates that the page lists, and store older states,
+ * tombstones, and rows whose records the profile's filter excludes. `requestedAt` in local epoch milliseconds.
  */
 export function candidateStatements(
   { warehouse: { own }, owned: { resource } }: LoadContext,
@@ -272,51 +277,51 @@ export function candidateStatements(
   requestedAt: number,
 ): CompiledQuery[] {
   const evidence_at = timestampText(requestedAt);
-  const isKnownBefore = (key: string): boolean => {
-    const known = candidates.get(key);
-    return known !== undefined && known.evidence_at <= evidence_at;
+  const isRefuted = (key: string): boolean => {
+    const candidate = candidates.get(key);
+    return candidate !== undefined && candidate.evidence_at <= evidence_at;
   };
-  const listed = candidates.size === 0 ? [] : listedKeys(facts).filter(isKnownBefore);
-  const states = facts.older.map(({ key, value }) => {
+  const refuted = candidates.size === 0 ? [] : listedKeys(facts).filter(isRefuted);
+  const olderStates = facts.older.map(({ key, value }) => {
     const hash = canonicalHash(value);
     const before = candidates.get(key);
-    // The same scan counts once, also if it shows the state again after a kill.
+    // A scan counts once, also if it lists the state again after a kill.
     const isSame = before?.reason === 'older' && before.hash === hash && before.evidence_at < scanStartedAt;
     return { record_id: key, hash, sweeps: (isSame ? before.sweeps : 0) + (mode === 'full' ? 1 : 0) };
   });
-  // A later page of this scan may show that they are records of the resource after all.
+  // A later page of this scan may refute these again.
   for (const { key } of facts.tombstoned) candidates.set(key, { reason: 'stated', hash: null, sweeps: 0, evidence_at });
   for (const { key } of facts.excludedRows)
     candidates.set(key, { reason: 'left_out', hash: null, sweeps: LEFT_OUT_SCANS, evidence_at });
   return [
-    ...forgetDeleteCandidates(own, resource, listed, 'not_settled'),
-    ...noteOlderStates(own, resource, states, scanStartedAt),
+    ...forgetDeleteCandidates(own, resource, refuted, 'not_settled'),
+    ...noteOlderStates(own, resource, olderStates, scanStartedAt),
     ...reportedDeletes(own, resource, facts, evidence_at),
   ];
 }
 
-/** The statements of `candidateStatements` for a response of a feed of changes, which knows nothing of complete scans. */
+/** Returns such statements for a response of a feed of changes, which is no part of a complete scan. */
 export function feedCandidateStatements(
   { warehouse: { own }, owned: { resource } }: LoadContext,
   facts: PageFacts,
   requestedAt: number,
 ): CompiledQuery[] {
   const evidenceAt = timestampText(requestedAt);
-  const states = facts.older.map(({ key, value }) => ({ record_id: key, hash: canonicalHash(value), sweeps: 0 }));
+  const olderStates = facts.older.map(({ key, value }) => ({ record_id: key, hash: canonicalHash(value), sweeps: 0 }));
   return [
     ...forgetDeleteCandidates(own, resource, listedKeys(facts), 'refuted_by_feed'),
-    ...noteOlderStates(own, resource, states, evidenceAt),
+    ...noteOlderStates(own, resource, olderStates, evidenceAt),
     ...reportedDeletes(own, resource, facts, evidenceAt),
   ];
 }
 
-/** The keys whose records are listed as live, and not in an older state than their row. */
+/** Returns the keys whose records are listed as live, and not in an older state than their row. */
 function listedKeys({ keys, older, tombstoned }: PageFacts): string[] {
   const others = new Set([...older, ...tombstoned].map(({ key }) => key));
   return keys.filter((key) => !others.has(key));
 }
 
-/** Notes the rows whose records say that they are deleted, or that the profile's filter excludes. */
+/** Stores the rows whose records say that they are deleted, or that the profile's filter excludes, as candidates. */
 function reportedDeletes(
   own: LoadContext['warehouse']['own'],
   resource: string,
@@ -325,7 +330,7 @@ function reportedDeletes(
 ): CompiledQuery[] {
   const open = { resource, state: 'open', evidence_at, detail: null } as const;
   const excluded = excludedRows.filter(({ isOlder }) => !isOlder).map(({ key }) => key);
-  // An older state may come from a replica that lags behind: that record is fetched individually if possible.
+  // An older state may come from a replica that lags behind: the reason `missing` lets the record be fetched individually.
   const older = excludedRows.filter(({ isOlder }) => isOlder).map(({ key }) => key);
   return [
     ...noteReportedDeletes(own, { resource, reason: 'stated', evidence_at }, tombstoned),

@@ -1,7 +1,7 @@
 // Erases the records that an operator has named: rows, versions, files, and quotes in stored messages.
 import { type CompiledQuery, sql } from 'kysely';
 import type { CheckpointRow } from '../../database/own-tables.ts';
-import { forgetSeen, NO_SCAN, readCheckpoint, saveCheckpoint } from '../../database/state/checkpoints.ts';
+import { deleteSeenPages, NO_SCAN, readCheckpoint, saveCheckpoint } from '../../database/state/checkpoints.ts';
 import { deleteFilesOf } from '../../database/state/files.ts';
 import { type ForgetRequest, unerasedRecords, updateErasure } from '../../database/state/forgotten.ts';
 import { inParts } from '../../database/state/in-parts.ts';
@@ -82,7 +82,7 @@ async function erasePositions(
   const checkpoint = await readCheckpoint(own, resource);
   const changed = checkpoint === null ? null : withoutIds(checkpoint, hasId, ids);
   if (changed !== null) statements.push(saveCheckpoint(own, changed));
-  if (changed?.walk_mode === null && checkpoint?.walk_mode !== null) statements.push(forgetSeen(own, resource));
+  if (changed?.walk_mode === null && checkpoint?.walk_mode !== null) statements.push(deleteSeenPages(own, resource));
   const feeds = await own.selectFrom('_sync_feeds').selectAll().where('resource', '=', resource).execute();
   for (const { feed, cursor, page, fresh } of feeds) {
     if (![cursor, page, fresh].some(hasId)) continue;

@@ -5,7 +5,7 @@ import { filterQuery } from '../../checks/listing-scan.ts';
 import type { PartitionProfile } from '../../config/profile/request-fields.ts';
 import type { CheckpointRow } from '../../database/own-tables.ts';
 import { readTables } from '../../database/state/catalog.ts';
-import { forgetSeen, readCheckpoint, readSeenPages, rememberSeen } from '../../database/state/checkpoints.ts';
+import { deleteSeenPages, readCheckpoint, readSeenPages, saveSeenPage } from '../../database/state/checkpoints.ts';
 import { lastScanStart } from '../../database/state/runs.ts';
 import { resolveUnseenRejects } from '../../database/state/stored-rows.ts';
 import type { PageFacts } from '../../load/page-loader.ts';
@@ -89,7 +89,7 @@ export function seenStatements(
 ): CompiledQuery[] {
   const { resource, walk_started_at: scanStartedAt } = before;
   // Keys that another scan has seen prove nothing about this one.
-  const begun = before.walk_pages === 0 ? [forgetSeen(own, resource)] : [];
+  const begun = before.walk_pages === 0 ? [deleteSeenPages(own, resource)] : [];
   if (scanStartedAt === null) return begun;
   const isDone = after.walk_mode === null;
   const isFull = before.walk_mode === 'full';
@@ -99,7 +99,7 @@ export function seenStatements(
   // Only a numbered page is read again by a resumed scan, to see whether the listing has moved.
   const { listing } = page.position;
   const position = page.isNumbered ? page.position : listing === undefined ? null : { url: '', listing };
-  const seen = rememberSeen(own, {
+  const seen = saveSeenPage(own, {
     resource,
     walk_started_at: scanStartedAt,
     page: before.walk_pages,
@@ -107,7 +107,7 @@ export function seenStatements(
     ids: page.keys,
     position: position && storePosition(position, profile.query, scrub),
   });
-  const statements = findsDeletes || !isDone ? [...begun, seen] : [forgetSeen(own, resource)];
+  const statements = findsDeletes || !isDone ? [...begun, seen] : [deleteSeenPages(own, resource)];
   if (!isFull || !isDone || verdict?.isComplete !== true || after.last_success_at === null) return statements;
   // A complete full scan has seen every record: rejects that it has not seen no longer exist.
   return [...statements, resolveUnseenRejects(own, resource, scanStartedAt, after.last_success_at)];

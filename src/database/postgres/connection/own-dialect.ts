@@ -1,38 +1,36 @@
-// Runs the statements of `own`, Kysely's handle on internal tables: each one by itself, or within a transaction of ours.
+// Lets Kysely build the statements on internal tables, such as `own.selectFrom('_sync_runs')`, and runs them by the
+// functions of this folder. Kysely's Postgres dialect would use its own connections, without retries and checked leases.
 import { type Dialect, PostgresAdapter, PostgresQueryCompiler } from 'kysely';
 import type { SqlResult } from '../../database.ts';
 import { statementDialect } from '../../statement-dialect.ts';
 import type { Session } from './session.ts';
 import { type PostgresSchema, execute, executeInUtc } from './transact.ts';
 
-/**
- * For single statements, which wait for the server. A statement with a time runs in a transaction, because only there the
- * time zone is certain to be UTC.
- */
+/** For single statements, which wait for the server. Only in a transaction is the time zone certain to be UTC. */
 export function ownDialect(database: PostgresSchema): Dialect {
   const run = execute(database);
-  const runInUtc = executeInUtc(database);
-  return postgresDialect((text, values) => (values.some(isTime) ? runInUtc : run)(text, values));
+  const runInUtcTransaction = executeInUtc(database);
+  return postgresDialect((text, values) => (values.some(isTimestamp) ? runInUtcTransaction : run)(text, values));
 }
 
-const TIME = /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{3})?$/;
+const TIMESTAMP = /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{3})?$/;
 
-function isTime(value: unknown): boolean {
-  return typeof value === 'string' && TIME.test(value);
+function isTimestamp(value: unknown): boolean {
+  return typeof value === 'string' && TIMESTAMP.test(value);
 }
 
 /**
- * For statements within the caller's transaction. After a failed statement all later ones fail as well: they report the
- * first error again.
+ * For statements within the caller's transaction. Postgres refuses all statements after a failed one, without its cause:
+ * they throw the first error again.
  */
 export function sessionDialect(session: Session): Dialect {
-  let first: { error: unknown } | null = null;
+  let firstFailure: { error: unknown } | null = null;
   return postgresDialect(async (text, values) => {
     try {
       return await session.execute(text, values);
     } catch (error) {
-      first ??= { error };
-      throw first.error;
+      firstFailure ??= { error };
+      throw firstFailure.error;
     }
   });
 }

@@ -1,7 +1,7 @@
 // Creates and drops the indexes of copied tables, after a scan.
 import { escapeIdentifier as quoted } from 'pg';
 import { SyncError } from '../../../model/errors.ts';
-import { columnText, INDEX, type KeyPlan } from '../../table-layout.ts';
+import { columnText, INDEX_PREFIX, type KeyPlan } from '../../table-layout.ts';
 import type { LeaseProof } from '../../warehouse.ts';
 import { causeCode, type PostgresSchema, execute, transact } from '../connection/transact.ts';
 import { prefixedName } from '../widening/ddl.ts';
@@ -24,7 +24,7 @@ function identity(name: string, method: string): string {
 /** Each step is a transaction of its own; the next call finds it done. */
 export async function maintainKeys(database: PostgresSchema, plan: KeyPlan, lease: () => LeaseProof): Promise<void> {
   const names = plan.tables.map(({ name }) => name);
-  const { rows } = await execute(database)<ExistingIndex>(INDEXES, [database.schema, names, INDEX]);
+  const { rows } = await execute(database)<ExistingIndex>(INDEXES, [database.schema, names, INDEX_PREFIX]);
   const existing = new Map(
     rows.map(({ name, method }) => [identity(name, method), `DROP INDEX IF EXISTS ${quoted(name)}`]),
   );
@@ -48,7 +48,7 @@ function wantedIndexes({ indexes }: KeyPlan): Statements {
   return new Map(
     indexes.map(({ table, column, why }) => {
       const [method, options] = why === 'window' ? ['brin', BRIN_OPTIONS] : ['btree', ''];
-      const name = prefixedName(INDEX, columnText(table, column));
+      const name = prefixedName(INDEX_PREFIX, columnText(table, column));
       const on = `${quoted(table.name)} USING ${method} (${quoted(column)})`;
       return [identity(name, method), `CREATE INDEX ${quoted(name)} ON ${on}${options}`];
     }),
@@ -73,7 +73,11 @@ export async function retryWithoutLongIndexes<T>(
     return await work();
   } catch (error) {
     if (causeCode(error) !== PROGRAM_LIMIT_EXCEEDED) throw error;
-    const { rows } = await execute(database)<{ statement: string }>(TEXT_INDEXES, [database.schema, resource, INDEX]);
+    const { rows } = await execute(database)<{ statement: string }>(TEXT_INDEXES, [
+      database.schema,
+      resource,
+      INDEX_PREFIX,
+    ]);
     if (rows.length === 0) throw error;
     await transact(database, async (session) => {
       for (const { statement } of rows) await session.execute(statement);

@@ -1,7 +1,7 @@
 // Writes one page of records with one statement per table.
 import { escapeIdentifier } from 'pg';
 import type { Cell, TableShape } from '../../../model/table.ts';
-import { EXISTING_ROW, insertedColumns, overwriteClause, stampedCells } from '../../table-layout.ts';
+import { EXISTING_ROW, insertedColumns, overwriteClause, cellsToInsert } from '../../table-layout.ts';
 import type { PageRows } from '../../warehouse.ts';
 import { DECLARED_TYPES } from '../connection/column-types.ts';
 import type { Step } from '../connection/session.ts';
@@ -16,7 +16,7 @@ export function writePage(page: PageRows): Step[] {
     { text: 'SET LOCAL enable_seqscan TO off' },
     {
       text: insertStatement(root.table) + overwriteClause(root.table, escapeIdentifier),
-      values: toColumns(stampedCells(root, page), insertedColumns(root.table).length),
+      values: toColumns(cellsToInsert(root, page), insertedColumns(root.table).length),
     },
     // Also for new records: another process may have written them since they were looked up.
     ...page.children.map((child) => ({ text: deleteStatement(child), values: [keys] })),

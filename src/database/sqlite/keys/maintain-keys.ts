@@ -2,7 +2,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Database } from 'better-sqlite3';
 import type { ColumnType } from '../../../model/vocabulary.ts';
-import { type ColumnIndex, columnText, INDEX, type KeyPlan } from '../../table-layout.ts';
+import { type ColumnIndex, columnText, INDEX_PREFIX, type KeyPlan } from '../../table-layout.ts';
 import { VIEW_DIALECT } from '../views/dialect.ts';
 
 const { id } = VIEW_DIALECT;
@@ -69,7 +69,7 @@ function indexChanges(db: Database, { tables, indexes }: KeyPlan): string[] {
 const CHANGED = '_sync_changed_';
 
 const MANAGED_INDEXES = `SELECT name, sql FROM sqlite_schema WHERE type = 'index'
-  AND (substr(name, 1, ${INDEX.length}) = '${INDEX}' OR substr(name, 1, ${CHANGED.length}) = '${CHANGED}')
+  AND (substr(name, 1, ${INDEX_PREFIX.length}) = '${INDEX_PREFIX}' OR substr(name, 1, ${CHANGED.length}) = '${CHANGED}')
   AND tbl_name IN (SELECT value FROM json_each(?))`;
 
 function wantedIndex(index: ColumnIndex): IndexStatement {
@@ -77,7 +77,7 @@ function wantedIndex(index: ColumnIndex): IndexStatement {
   const isWide = why === 'reference' || why === 'window';
   const columns = isWide ? coveringColumns(index) : [index.column];
   const where = isWide && table.path.length === 0 ? ' WHERE "_deleted_at" IS NULL' : '';
-  const name = `${INDEX}${columnText(index.table, index.column)}`;
+  const name = `${INDEX_PREFIX}${columnText(index.table, index.column)}`;
   return [name, `CREATE INDEX ${id(name)} ON ${id(table.name)} (${columns.map(id).join(', ')})${where}`];
 }
 

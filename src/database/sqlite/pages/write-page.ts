@@ -1,7 +1,7 @@
 // Writes one page of records with upserts of several rows each.
 import type { Database } from 'better-sqlite3';
 import type { Cell, TableShape } from '../../../model/table.ts';
-import { EXISTING_ROW, insertedColumns, overwriteClause, stampedCells } from '../../table-layout.ts';
+import { EXISTING_ROW, insertedColumns, overwriteClause, cellsToInsert } from '../../table-layout.ts';
 import type { PageRows } from '../../warehouse.ts';
 import { VIEW_DIALECT } from '../views/dialect.ts';
 
@@ -11,7 +11,7 @@ const { id } = VIEW_DIALECT;
 export function writePage(db: Database, page: PageRows): void {
   const [root, ...children] = page.rows;
   if (root !== undefined) {
-    const cells = stampedCells(root, page).map(toBindable);
+    const cells = cellsToInsert(root, page).map(toBindable);
     const { table } = root;
     insertRows(
       db,

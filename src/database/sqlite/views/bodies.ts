@@ -1,6 +1,8 @@
-// History views show the earlier versions of a record: they read the values of columns from the stored JSON bodies. This
-// file has SQLite's expressions for that. In the expressions, `v` is a version, `r` the JSON text of one value as it was
-// sent (`"2026-11-20"` with its quotes, `1.50`), and `s` the text of a JSON string.
+// History views show the earlier versions of a record: they read the value of each column from the stored JSON body. This
+// file builds SQLite's expressions for that, which must give the value that the table had. Example: the column `price` of
+// the type numeric, in the body `{"price": 1.50}`. First `jsonTextAt` reads the JSON text `1.50`, then `VALUE.numeric`
+// converts it to `1.5`. In the expressions, `v` is a version, `r` the JSON text of a value as it was sent (a string with
+// its quotes), and `s` the content of a JSON string.
 import type { ColumnType } from '../../../model/vocabulary.ts';
 import type { BodyDialect } from '../../view-dialect.ts';
 import { timeZone, type TimeZone } from '../../../model/time-zone.ts';
@@ -16,19 +18,17 @@ export const BODIES: BodyDialect = {
 };
 
 /**
- * The JSON text at a path; NULL or 'null' if there is none. `jsonAt` reads most of them. The
- * others are read key by key: a key that a body has twice, because the last one counts; a key with quotes or control
- * characters; and a key beyond ASCII, because older versions of SQLite do not find it if it is written with escapes.
+ * The JSON text at a path; NULL or 'null' if there is none. `jsonAt` is fast and reads most of them. `keyByKey` reads the
+ * others: a key with quotes or control characters; a key that a body has twice, because the last one counts; and a key
+ * beyond ASCII, because older versions of SQLite do not find it if it is written with escapes.
  */
 function jsonTextAt(path: readonly string[]): string {
-  const isSimple = path.every((key) => key !== '' && !/["\\\p{Cc}]/u.test(key));
-  const found = isSimple ? jsonAt(path) : keyByKey(path);
-  const once =
-    isSimple && !path.every((key) => ASCII.test(key)) ? `coalesce(nullif(${found}, 'null'), ${keyByKey(path)})` : found;
-  const repeated = isSimple
-    ? `WHEN (${mayHaveRepeatedKey(path)}) AND ${hasRepeatedKey(path)} THEN ${keyByKey(path)} `
-    : '';
-  return `CASE WHEN NOT json_valid(${BODY}) THEN NULL ${repeated}ELSE ${once} END`;
+  const slow = keyByKey(path);
+  const whenValid = (json: string): string => `CASE WHEN NOT json_valid(${BODY}) THEN NULL ${json} END`;
+  if (path.some((key) => key === '' || /["\\\p{Cc}]/u.test(key))) return whenValid(`ELSE ${slow}`);
+  const isAscii = path.every((key) => ASCII.test(key));
+  const once = isAscii ? jsonAt(path) : `coalesce(nullif(${jsonAt(path)}, 'null'), ${slow})`;
+  return whenValid(`WHEN (${mayHaveRepeatedKey(path)}) AND ${hasRepeatedKey(path)} THEN ${slow} ELSE ${once}`);
 }
 
 /**
@@ -37,21 +37,22 @@ function jsonTextAt(path: readonly string[]): string {
  */
 function jsonAt(path: readonly string[]): string {
   const array = `json_extract(${BODY}, '$[999999999]', ${jsonPath(path)})`;
-  // A negative length counts backwards from the last byte, which is left out. Of a text, every character would be counted.
+  // Takes what follows the 6 bytes `[null,`, without the last one: a negative length counts backwards. A BLOB is faster,
+  // because SQLite would count the characters of a text.
   return `CAST(substr(substr(CAST(${array} AS BLOB), -1, -1000000000), 7) AS TEXT)`;
 }
 
 const ASCII = /^[A-Za-z0-9_-]*$/;
 
-/** A fast check that most bodies do not pass: true if the text of the body, and of the object at the path, has a key twice. */
+/** A fast check that is false for most bodies: true if a key of the path occurs twice in the text of its object. */
 function mayHaveRepeatedKey(path: readonly string[]): string {
-  const looks = path.map((key, at) => {
-    const within = path.slice(0, at);
-    const twice = `GLOB ${literal(`*"${escapeGlob(key)}"*"${escapeGlob(key)}"*`)}`;
-    const isFound = at > 0 && within.every((each) => ASCII.test(each));
-    return `${BODY} ${twice}${isFound ? ` AND ${jsonAt(within)} ${twice}` : ''}`;
+  const checks = path.map((key, at) => {
+    const parents = path.slice(0, at);
+    const isTwice = `GLOB ${literal(`*"${escapeGlob(key)}"*"${escapeGlob(key)}"*`)}`;
+    const hasFastParent = at > 0 && parents.every((each) => ASCII.test(each));
+    return `${BODY} ${isTwice}${hasFastParent ? ` AND ${jsonAt(parents)} ${isTwice}` : ''}`;
   });
-  return looks.join(' OR ');
+  return checks.join(' OR ');
 }
 
 function jsonPath(path: readonly string[]): string {
@@ -66,15 +67,18 @@ function hasRepeatedKey(path: readonly string[]): string {
   return `(SELECT count(*)${membersAt(path)}) > 1`;
 }
 
-/** Reads the value of the last of equal keys. Decimals have no more than the digits of a double here. */
+/** Reads the value of the last of equal keys. Here a decimal number has at most the digits of a double. */
 function keyByKey(path: readonly string[]): string {
-  const last = `k${path.length - 1}`;
-  const json = `CASE WHEN ${last}.type = 'text' THEN json_quote(${last}.value) WHEN ${last}.type IN ('true', 'false', 'null') THEN ${last}.type ELSE CAST(${last}.value AS TEXT) END`;
-  const newestFirst = path.map((_, level) => `k${level}.id DESC`).join(', ');
-  return `(SELECT ${json}${membersAt(path)} ORDER BY ${newestFirst} LIMIT 1)`;
+  const member = `k${path.length - 1}`;
+  const json = [
+    `CASE WHEN ${member}.type = 'text' THEN json_quote(${member}.value)`,
+    `WHEN ${member}.type IN ('true', 'false', 'null') THEN ${member}.type ELSE CAST(${member}.value AS TEXT) END`,
+  ].join(' ');
+  const lastFirst = path.map((_, level) => `k${level}.id DESC`).join(', ');
+  return `(SELECT ${json}${membersAt(path)} ORDER BY ${lastFirst} LIMIT 1)`;
 }
 
-/** The members at a path, one table per level. */
+/** The members at a path, with one table (`k0`, `k1`) per level. */
 function membersAt([first = '', ...keys]: readonly string[]): string {
   const joins = keys.map((key, level) => {
     const within = `json_each(CASE k${level}.type WHEN 'object' THEN k${level}.value END)`;
@@ -89,19 +93,25 @@ function literal(text: string): string {
 
 /** Replaces a NUL by its symbol (U+2400), as in the tables. Valid JSON has no character 1, which marks backslashes. */
 function cleanJson(json: string): string {
-  // The build takes raw templates in ASCII alone.
+  // The build accepts only ASCII in raw templates.
   const marked = String.raw`replace(replace(${json}, '\\', char(1)), '\u0000', ` + `'␀')`;
   return String.raw`CASE WHEN instr(${json}, '\u0000') > 0 THEN replace(${marked}, char(1), '\\') ELSE ${json} END`;
 }
 
+/** The value of the JSON text `r` in SQLite: a text, an integer or a double. */
+const PARSED = "json_extract(r, '$')";
 /**
- * The text `x` with U+FFFD for each half of a surrogate pair: `unicode` reads each letter so. Only texts that may have one
- * and are not too long are rebuilt letter by letter.
+ * The text `x` with U+FFFD for each half of a surrogate pair, as `unicode` reads it, letter by letter. The list has one
+ * element per letter; SQLite has no loop.
  */
-const COMPLETE_LETTERS = `(SELECT group_concat(char(unicode(substr(x, key + 1, 1))), '') FROM json_each('[0' || replace(hex(zeroblob(length(x) - 1)), '00', ',0') || ']'))`;
-const TEXT = String.raw`CASE WHEN r NOT GLOB '*\u*' THEN json_extract(r, '$') ELSE (SELECT CASE WHEN hex(x) GLOB '*ED[AB]*' AND length(x) < 20000 THEN ${COMPLETE_LETTERS} ELSE x END FROM (SELECT json_extract(${cleanJson('r')}, '$') AS x LIMIT 1)) END`;
+const LETTERS = `json_each('[0' || replace(hex(zeroblob(length(x) - 1)), '00', ',0') || ']')`;
+const REPAIRED = `(SELECT group_concat(char(unicode(substr(x, key + 1, 1))), '') FROM ${LETTERS})`;
+/** Only a text with an escape may have half a pair (the bytes ED A0 to ED BF); a long one stays as it is. */
+const IS_REPAIRED = "hex(x) GLOB '*ED[AB]*' AND length(x) < 20000";
+const UNESCAPED = `SELECT CASE WHEN ${IS_REPAIRED} THEN ${REPAIRED} ELSE x END FROM (SELECT json_extract(${cleanJson('r')}, '$') AS x LIMIT 1)`;
+const TEXT = String.raw`CASE WHEN r NOT GLOB '*\u*' THEN ${PARSED} ELSE (${UNESCAPED}) END`;
 
-/** A number in the fewest digits if a double holds it, else in the digits that were sent. */
+/** A number in the fewest digits if a double holds it, else as it was sent. `n` counts its digits, `d` is the double. */
 const DIGITS = "length(ltrim(replace(replace(substr(r, 1, instr(lower(r) || 'e', 'e') - 1), '-', ''), '.', ''), '0'))";
 const DECIMAL = [
   "WHEN n > 17 OR d > 1e308 OR (d = 0 AND n > 0) THEN r WHEN d = 0 THEN '0'",
@@ -113,36 +123,40 @@ const NUMBER = `CASE WHEN r GLOB '*[.eE]*' THEN (SELECT CASE ${DECIMAL} END FROM
 const IS_NUMBER = "r GLOB '[-0-9]*'";
 
 /** An integer, also one that is written with a point, such as `5.0`. */
-const INTEGER = `CASE typeof(json_extract(r, '$')) WHEN 'integer' THEN json_extract(r, '$') WHEN 'real' THEN CASE WHEN r GLOB '*[.eE]*' AND abs(json_extract(r, '$')) <= 9007199254740991 AND json_extract(r, '$') = CAST(json_extract(r, '$') AS INTEGER) THEN CAST(json_extract(r, '$') AS INTEGER) END END`;
+const CAST_INTEGER = `CAST(${PARSED} AS INTEGER)`;
+const IS_WHOLE = `r GLOB '*[.eE]*' AND abs(${PARSED}) <= 9007199254740991 AND ${PARSED} = ${CAST_INTEGER}`;
+const INTEGER = `CASE typeof(${PARSED}) WHEN 'integer' THEN ${PARSED} WHEN 'real' THEN CASE WHEN ${IS_WHOLE} THEN ${CAST_INTEGER} END END`;
 
+/** By type of column: the expression of the value, from a subquery (`found`) that returns the JSON text as `r`. */
 const VALUE: Readonly<Record<ColumnType, (found: string, zone: string | null) => string>> = {
   boolean: (found) => `(SELECT CASE r WHEN 'true' THEN 1 WHEN 'false' THEN 0 END FROM ${found})`,
   integer: (found) => `(SELECT CASE WHEN ${IS_NUMBER} THEN ${INTEGER} END FROM ${found})`,
   double: (found) => `(SELECT CASE WHEN ${IS_NUMBER} AND abs(r) < 9e999 THEN CAST(r AS REAL) END FROM ${found})`,
   numeric: (found) => `(SELECT CASE WHEN ${IS_NUMBER} THEN ${NUMBER} END FROM ${found})`,
   date: (found) =>
-    `(SELECT CASE WHEN s GLOB '[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]' AND date(s) = s AND s > '0001' THEN s END FROM (SELECT CASE WHEN r GLOB '"*' THEN json_extract(r, '$') END AS s FROM ${found} LIMIT 1))`,
-  timestamp: timestampValue,
+    `(SELECT CASE WHEN s ${DAY} AND date(s) = s AND s > '0001' THEN s END FROM (${stringIn(found)} LIMIT 1))`,
+  timestamp: (found, zone) => timestampFromText(stringIn(found), zone),
   text: (found) =>
     `(SELECT CASE WHEN r GLOB '"*' THEN ${TEXT} WHEN ${IS_NUMBER} THEN ${NUMBER} WHEN r IN ('true', 'false') THEN r END FROM ${found})`,
   json: (found) => `(SELECT CASE WHEN r <> 'null' THEN ${cleanJson('r')} END FROM ${found})`,
 };
 
-function timestampValue(found: string, zone: string | null): string {
-  return timestampFromText(`SELECT CASE WHEN r GLOB '"*' THEN json_extract(r, '$') END AS s FROM ${found}`, zone);
+/** Selects the content of a JSON string as `s`; NULL for any other value. */
+function stringIn(found: string): string {
+  return `SELECT CASE WHEN r GLOB '"*' THEN ${PARSED} END AS s FROM ${found}`;
 }
 
 /**
- * A time as services write it, such as `2026-11-20T08:30:00+01:00`, as the UTC text of the tables; NULL for any other text.
- * `selected` is a SELECT of the text as `s`. A time that names no zone is read in `zone`, as UTC without one.
+ * Converts a time as services write it, such as `2026-11-20T08:30:00+01:00`, to the UTC text of the tables, and any other
+ * text to NULL. `selected` is a SELECT of the text as `s`. A time without a zone is in `zone`, or in UTC if that is null.
  */
 export function timestampFromText(selected: string, zone: string | null): string {
   return `(SELECT ${UTC_TEXT} FROM (SELECT *, ${zoneExpression(zone)} AS z FROM (SELECT s, ${PARTS} FROM (${selected} LIMIT 1) LIMIT 1) LIMIT 1))`;
 }
 
 /**
- * The parts of a text `s`. `d`: the day; `c`: the time with seconds, which may be left out; `t`: all that follows the
- * seconds; `e`: all that follows the fraction, which is the zone.
+ * The parts of a text `s`, such as `2026-11-20T08:30:00.5+01:00`. `d`: the day; `c`: the time, with `:00` if the seconds
+ * are missing; `t`: all after the seconds (`.5+01:00`); `e`: all after the fraction, which is the zone (`+01:00`).
  */
 const PARTS = [
   'substr(s, 1, 10) AS d',
@@ -151,7 +165,7 @@ const PARTS = [
   "CASE WHEN substr(s, 17, 1) <> ':' THEN substr(s, 17) WHEN substr(s, 20) GLOB '.[0-9]*' THEN ltrim(substr(s, 21), '0123456789') ELSE substr(s, 20) END AS e",
 ].join(', ');
 
-/** The time as it was written, before it is converted to UTC. */
+/** The time before it is converted to UTC. */
 const WRITTEN = "d || ' ' || c";
 
 function zoneExpression(zone: string | null): string {
@@ -167,15 +181,15 @@ const IS_TIME = [
   `(z IN ('Z', 'z') OR ((${OFFSETS}) AND substr(z, 2, 2) < '24'))`,
 ].join(' AND ');
 
-/** Milliseconds, if there are any; further digits are cut off. */
+/** The milliseconds, unless they are zero; further digits are cut off. */
 const FRACTION_DIGITS = "substr(substr(t, 2, max(length(t) - length(e) - 1, 0)) || '00', 1, 3)";
 const MILLISECONDS = `CASE WHEN ${FRACTION_DIGITS} IN ('00', '000') THEN '' ELSE '.' || ${FRACTION_DIGITS} END`;
 
-/** An offset of +02:00 means that two hours are subtracted. */
+/** The sign of the conversion to UTC: an offset of +02:00 means that two hours are subtracted. */
 const SIGN = "CASE substr(z, 1, 1) WHEN '+' THEN '-' ELSE '+' END";
 const MINUTES = "CASE length(z) WHEN 3 THEN '00' ELSE substr(z, -2) END";
 const SHIFTED = `datetime(${WRITTEN}, ${SIGN} || substr(z, 2, 2) || ' hours', ${SIGN} || ${MINUTES} || ' minutes')`;
-/** A time without a zone that has no UTC time stays as written: services use the first and the last one for "none". */
+/** A local time outside of the years 1 to 9999 in UTC stays as written: services use the first and last one for "none". */
 const IN_UTC = `CASE WHEN z IN ('Z', 'z') THEN ${WRITTEN} WHEN ${SHIFTED} GLOB '[0-9][0-9][0-9][0-9]-*' AND ${SHIFTED} > '0001' THEN ${SHIFTED} WHEN e = '' THEN ${WRITTEN} END`;
 
 const UTC_TEXT = `CASE WHEN s ${DAY} AND date(s) = s AND s > '0001' THEN s || ' 00:00:00' WHEN ${IS_TIME} THEN ${IN_UTC} || ${MILLISECONDS} END`;
