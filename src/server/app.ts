@@ -2,7 +2,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type { Logger } from 'pino';
 import { type AuthSettings, identityOf } from '../config/profile/auth.ts';
-import { isVersionDeclared, requestedVersion, versionText } from '../config/profile/request-fields.ts';
+import { isVersionDeclared, requestedVersion, formatVersion } from '../config/profile/request-fields.ts';
 import type { SourceSettings } from '../config/settings.ts';
 import type { TokenStore } from '../database/coordination.ts';
 import { openCoordination, openWarehouse } from '../database/databases.ts';
@@ -251,7 +251,7 @@ function budgetName(origin: string, auth: AuthSettings): string {
 /** Includes the scope and the version that the profile declares, because listings may depend on them. */
 function credentialName({ base_url, auth, profile }: SourceSettings): string {
   const { caller, rights } = identityOf(auth);
-  const version = isVersionDeclared(profile) ? [versionText(profile)] : [];
+  const version = isVersionDeclared(profile) ? [formatVersion(profile)] : [];
   return shortHash(JSON.stringify([new URL(base_url).origin, caller, ...rights, ...version]));
 }
 
