@@ -2,7 +2,7 @@
 import { fillTemplate, parsePlace, type TemplateValues } from '../config/profile/basic-fields.ts';
 import { filterName, filterPlaces, type IncrementalProfile } from '../config/profile/incremental.ts';
 import type { Profile, ResourceProfile } from '../config/profile/profile.ts';
-import { parentOf } from '../config/profile/request-fields.ts';
+import { findParent } from '../config/profile/request-fields.ts';
 import type { Clock } from '../model/clock.ts';
 import { errorReport, type ErrorReport, SyncError } from '../model/errors.ts';
 import type { JsonValue } from '../model/json.ts';
@@ -151,7 +151,7 @@ export async function samplePartition(
 ): Promise<string | null> {
   const { partitions } = context.profile;
   if (partitions !== null && 'values' in partitions) return partitions.values[0] ?? null;
-  const parent = resources[parentOf(context.profile) ?? ''];
+  const parent = resources[findParent(context.profile) ?? ''];
   if (partitions === null || parent === undefined) return null;
   const above = { ...context, profile: parent };
   const page = await firstPage({ ...above, partition: await samplePartition(above, resources) }, 'incremental', {});

@@ -12,7 +12,7 @@ import { SyncError } from '../model/errors.ts';
 import { untilAborted } from '../model/waiting.ts';
 import { toTypableCommands } from '../observe/scrub.ts';
 import { type Sandbox, startSandbox } from '../sandbox/sandbox.ts';
-import { filesText, readFileStatus } from '../server/status/read-stored-status.ts';
+import { formatFilesStatus, readFileStatus } from '../server/status/read-stored-status.ts';
 import type { SyncCommand } from '../sync/plan.ts';
 import { alignedLines, type CliContext, EXIT_CODES, FIRST_STEPS } from './command/context.ts';
 import { type ChosenSource, forEachSource, whileOpen, withApp } from './command/sources.ts';
@@ -79,7 +79,8 @@ async function copyAndQuery(context: CliContext, chosen: ChosenSource, editor: D
     say(context, '\nBackfill: every page of every resource into an empty SQLite file.');
     await run('backfill');
     const { resources } = await readFileStatus(app.warehouse.own);
-    for (const [resource, files] of resources) say(context, `  ${resource}: ${filesText(files)}, each content once`);
+    for (const [resource, files] of resources)
+      say(context, `  ${resource}: ${formatFilesStatus(files)}, each content once`);
     say(context, '\nThree posts are renamed and one is added, through the API.');
     for (const { id, title } of await editor.list(3)) await editor.change(id, { title: `${title} (revised)` });
     await editor.create({ title: 'Written in between', status: 'draft' });

@@ -9,7 +9,7 @@ import { timestampText } from '../model/timestamp-text.ts';
 import { visibleText } from '../model/visible-text.ts';
 import { formatCount, formatDuration, formatNumber } from '../observe/format-values.ts';
 import { describeHeldDeletes } from '../server/status/attention.ts';
-import { countRows, filesText, NOTHING_STORED, readStoredStatus } from '../server/status/read-stored-status.ts';
+import { countRows, formatFilesStatus, NOTHING_STORED, readStoredStatus } from '../server/status/read-stored-status.ts';
 import type { FilesStatus, StoredResource } from '../server/status/snapshot.ts';
 import { alignedLines, type CliContext, type Paint, painter, printReport, toneOfStatus } from './command/context.ts';
 import { type ChosenSource, forEachSource, sourceCommand, type SourceOptions, whileOpen } from './command/sources.ts';
@@ -120,7 +120,7 @@ function formatTable({ source, warehouse, resources, not_copied: former = [] }: 
 function formatNotes({ resource, unfinished, due, paused, error, held, windows, files }: ResourceSummary): string[] {
   const notes: string[] = [
     ...(windows === undefined ? [] : [windowsNote(resource, windows)]),
-    ...(files === undefined ? [] : [`${resource}: ${filesText(files)}`]),
+    ...(files === undefined ? [] : [`${resource}: ${formatFilesStatus(files)}`]),
   ];
   if (unfinished !== null) {
     const { mode, pages } = unfinished;

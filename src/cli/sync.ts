@@ -1,6 +1,6 @@
 // `content-sync backfill` and `content-sync sync`: run in this process, or have a running `serve` do it.
 import type { Command } from 'commander';
-import { parentOf } from '../config/profile/request-fields.ts';
+import { findParent } from '../config/profile/request-fields.ts';
 import type { Settings, SourceSettings } from '../config/settings.ts';
 import { readCheckpoint } from '../database/state/checkpoints.ts';
 import { pausedError, readPauses } from '../database/state/server-state.ts';
@@ -226,7 +226,7 @@ async function syncTogether(
 ): Promise<RunReport> {
   const reportsByName = new Map<string, Promise<RunReport>>();
   const begin = (resource: string): Promise<RunReport> => {
-    const parent = parentOf(source.profile.resources[resource]);
+    const parent = findParent(source.profile.resources[resource]);
     const ofParent =
       parent !== null && resources.includes(parent) ? (reportsByName.get(parent) ?? begin(parent)) : null;
     const inProgress = reportsByName.get(resource);

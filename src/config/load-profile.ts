@@ -1,3 +1,6 @@
+// Loads a profile (`loadProfile`). `extends: family-odata` makes a profile inherit the fields of another one; a resource may
+// extend another resource, and all resources inherit `defaults`. The fields are merged here, and then checked. A fault is
+// reported with the file and line from which the wrong field comes.
 import { existsSync, readdirSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
@@ -17,12 +20,6 @@ import {
 } from './file/yaml-file.ts';
 import { type Profile, profileSchema } from './profile/profile.ts';
 
-/**
- * Loads a profile (`profileReader`). A profile may extend another one, a resource another resource, and all resources
- * inherit `defaults`: their fields are merged here before the result is checked. A fault is reported in the file from which
- * the field comes.
- */
-
 /** A loaded profile; null if it has faults. */
 export interface LoadedProfile {
   profile: Profile | null;
@@ -40,7 +37,7 @@ export interface ProfileContext extends InterpolationContext {
 /** The fields of a part of a profile, unchecked. */
 export type ProfileFields = Record<string, unknown>;
 
-/** One file of an `extends` chain. */
+/** One file of a chain of profiles that extend each other; the extending file comes first. */
 interface Layer {
   file: YamlFile;
   fields: ProfileFields;
@@ -50,11 +47,11 @@ const BARE_NAME = /^[a-z0-9][a-z0-9_-]*$/i;
 
 /** Returns a `loadProfile` that reads each profile only once, however many sources use it. */
 export function profileReader(): typeof loadProfile {
-  const known = new Map<string, ReturnType<typeof loadProfile>>();
+  const cache = new Map<string, ReturnType<typeof loadProfile>>();
   return (name, folder, context) => {
     const path = profilePath(name, folder);
-    const loaded = known.get(path) ?? loadProfile(name, folder, context);
-    known.set(path, loaded);
+    const loaded = cache.get(path) ?? loadProfile(name, folder, context);
+    cache.set(path, loaded);
     return loaded;
   };
 }
@@ -73,23 +70,27 @@ function loadProfile(name: string, folder: string, context: ProfileContext): Loa
   const filled = interpolate(inherited.value, context);
   const secrets = [...filled.secrets, ...secretsIn(filled.value, filled.paths)];
   const checked = checkValue(profileSchema, filled.value, filled.paths);
+  // Findings of a later step may be consequences of earlier ones.
   const findings = [inherited.findings, filled.findings, checked.findings ?? []].find((all) => all.length > 0) ?? [];
-  const located = findings.map((finding) =>
-    locateInLayers(layers, { ...finding, path: findOrigin(extended, finding.path) }),
-  );
+  const located = findings.map((finding) => locateInLayers(layers, extended, finding));
   return { profile: located.length === 0 ? checked.data : null, faults: located, secrets };
 }
 
+/** Shipped profiles name no variables and no secret files. */
+const SHIPPED_CONTEXT: ProfileContext = { env: {}, readSecret: () => '', displayPath: (path) => path };
+
 /** Reads a shipped profile. */
 export function readPackagedProfile(name: string): Profile {
-  const context = { env: {}, readSecret: () => '', displayPath: (path: string) => path };
-  const loaded = loadProfile(name, packageRoot(), context);
+  const loaded = loadProfile(name, packageRoot(), SHIPPED_CONTEXT);
   if ('missing' in loaded) throw new Error(loaded.missing);
   if (loaded.profile === null) throw new Error(loaded.faults.map(({ message }) => message).join('; '));
   return loaded.profile;
 }
 
-/** Names of the shipped profiles, without the families, which have no resources. */
+/** Prefix of shipped profiles that only have `defaults`, such as those of all OData services. */
+const FAMILY = 'family-';
+
+/** Returns the names of the shipped profiles, without the families, which have no resources. */
 export function packagedProfiles(): string[] {
   return shippedNames().filter((name) => !name.startsWith(FAMILY));
 }
@@ -99,49 +100,7 @@ function shippedNames(): string[] {
   return files.flatMap((file) => (file.endsWith('.yaml') ? [file.slice(0, -'.yaml'.length)] : [])).toSorted();
 }
 
-/** Begins the names of shipped profiles that only have `defaults`: those of all OData services, for example. */
-const FAMILY = 'family-';
-
-/**
- * The profile of a probed service, written as one that extends a family and contains only what differs. It stays as it is
- * if no family has its list of records and its pages, or if loading the shorter form would give another profile.
- */
-export function extendFamily(fields: ProfileFields, profile: Profile): ProfileFields {
-  const { resources, ...others } = fields;
-  const names = Object.keys(isPlainMap(resources) ? resources : {});
-  const withoutFields = { resources: Object.fromEntries(names.map((name) => [name, {}])) };
-  const context = { env: {}, readSecret: () => '', displayPath: (path: string) => path };
-  for (const name of shippedNames().filter((each) => each.startsWith(FAMILY))) {
-    const family = mergeLayers(readLayers(profilePath(name, ''), context, []).layers);
-    const inherited = inheritResources(extendProfile(family, withoutFields)).value;
-    const own = names.map((each) => {
-      const path = ['resources', each];
-      return [each, subtract(valueAt(inherited, path), valueAt(fields, path))] as const;
-    });
-    // Services differ in the size of a page, but those of one family in nothing else of it.
-    const isMember = own.some(([, { records, page = {} }]) => {
-      return records === undefined && Object.keys(page ?? {}).every((field) => field === 'size');
-    });
-    const shorter = { extends: name, ...subtract(inherited, others), resources: Object.fromEntries(own) };
-    const loaded = profileSchema.safeParse(inheritResources(extendProfile(family, shorter)).value).data;
-    const isEqual = isDeepStrictEqual(loaded, { ...profile, extends: name, defaults: loaded?.defaults });
-    if (isMember && isEqual) return shorter;
-  }
-  return fields;
-}
-
-/** The inverse of `merge`: what a map that extends `base` must contain so that it becomes `fields`. */
-function subtract(base: unknown, fields: unknown): ProfileFields {
-  const own = Object.entries(isPlainMap(fields) ? fields : {}).flatMap(([key, value]) => {
-    const below = partAt(base, key);
-    if (isDeepStrictEqual(below, value)) return [];
-    const isMerged = isPlainMap(below) && isPlainMap(value) && isSameKind(below, value);
-    return [[key, isMerged ? subtract(below, value) : value]];
-  });
-  return Object.fromEntries(own);
-}
-
-/** The path of a profile: in this package for a bare name, else relative to `folder`. */
+/** Returns the path of a profile: in this package for a bare name, else relative to `folder`. */
 function profilePath(name: string, folder: string): string {
   return BARE_NAME.test(name) ? join(packageRoot(), 'config', 'profiles', `${name}.yaml`) : resolve(folder, name);
 }
@@ -150,7 +109,7 @@ function missingProfile(name: string, displayPath: string): string {
   return `expected one of ${packagedProfiles().join(', ')} or the path of a profile, got ${JSON.stringify(name)} (no file ${displayPath})`;
 }
 
-/** The fields of the first file, and those that it inherits from the others. */
+/** Returns the fields of the first file, and those that it inherits from the others. */
 function mergeLayers(layers: readonly Layer[]): ProfileFields {
   return layers.map(({ fields }) => fields).reduceRight((base, over) => extendProfile(base, over), {});
 }
@@ -205,12 +164,16 @@ function withCurrentNames(profile: ProfileFields, locate: (finding: SettingsFind
   return isPlainMap(current) ? current : profile;
 }
 
-/** Locates a finding in the file that has the longest part of its path; of equal ones in the extending file. */
-function locateInLayers(layers: readonly Layer[], finding: SettingsFinding): Fault {
-  const depths = layers.map(({ file }) => file.depthOf(finding.path));
+/**
+ * Locates a finding in the file from which its value comes. That is the file with the longest part of the path; if several
+ * have it, the extending one, whose value wins.
+ */
+function locateInLayers(layers: readonly Layer[], profile: ProfileFields, finding: SettingsFinding): Fault {
+  const path = findOrigin(profile, finding.path);
+  const depths = layers.map(({ file }) => file.depthOf(path));
   const layer = layers[depths.indexOf(Math.max(...depths))];
   if (layer === undefined) throw new Error('a profile without any file');
-  return layer.file.locate(finding);
+  return layer.file.locate({ ...finding, path });
 }
 
 /**
@@ -225,7 +188,7 @@ function inheritResources(profile: ProfileFields): { value: ProfileFields; findi
   const inherited = Object.entries(resources).map(([name, resource]) => {
     if (!isPlainMap(resource) || !isPlainMap(defaults)) return [name, resource];
     const layers = resourceAncestors(resources, name).map((one) => resources[one]);
-    const fields = layers.filter(isPlainMap).reduceRight<ProfileFields>((below, over) => merge(below, over), defaults);
+    const fields = layers.filter(isPlainMap).reduceRight<ProfileFields>((base, over) => merge(base, over), defaults);
     return [name, mapTexts(fields, (text) => text.replaceAll(RESOURCE_NAME, () => name))];
   });
   return { value: { ...profile, resources: Object.fromEntries(inherited) }, findings };
@@ -261,7 +224,10 @@ function extendsFinding(resources: ProfileFields, name: string): SettingsFinding
 /** Does not match `${resource}`, a variable of the environment. */
 const RESOURCE_NAME = /(?<!\$)\{resource\}/g;
 
-/** Returns the path from which a resource inherits the value at `path`: the one that exists furthest, the nearest first. */
+/**
+ * Returns the path from which a resource inherits the value at `path`, such as `defaults.page` for `resources.posts.page`:
+ * the path of which the longest part exists.
+ */
 function findOrigin(profile: ProfileFields, path: FieldPath): FieldPath {
   const [top, name, ...below] = path;
   const { resources } = profile;
@@ -276,11 +242,11 @@ function existingDepth(value: unknown, path: FieldPath): number {
   return missing === -1 ? path.length : missing;
 }
 
-/** Fields that give the kind of a map; a map of another kind replaces that of the base. */
+/** Fields that give the kind of a map, such as `style` of a page; a map of another kind replaces that of the base. */
 const KIND_FIELDS = ['style', 'type', 'mode'];
 
-/** Replaced as a whole, because a filter with some parameters of the base would be wrong. */
-const WHOLE_FIELD = 'incremental';
+/** The maps in this field are replaced and not merged: a filter with some parameters of the base would be wrong. */
+const REPLACED_FIELD = 'incremental';
 
 /**
  * Applies a profile to the one that it extends: maps are merged, scalars and lists replaced. A resource that is null is
@@ -297,15 +263,54 @@ export function extendProfile(base: ProfileFields, over: ProfileFields): Profile
 function merge(base: ProfileFields, over: ProfileFields, field = ''): ProfileFields {
   const merged: ProfileFields = { ...base };
   for (const [key, value] of Object.entries(over)) {
-    const below = base[key];
-    const isMerged = field !== WHOLE_FIELD && isPlainMap(below) && isPlainMap(value) && isSameKind(below, value);
-    merged[key] = isMerged ? merge(below, value, key) : value;
+    const inherited = base[key];
+    const isMerged =
+      field !== REPLACED_FIELD && isPlainMap(inherited) && isPlainMap(value) && isSameKind(inherited, value);
+    merged[key] = isMerged ? merge(inherited, value, key) : value;
   }
   return merged;
 }
 
-function isSameKind(below: ProfileFields, value: ProfileFields): boolean {
-  return KIND_FIELDS.every((field) => value[field] === undefined || value[field] === below[field]);
+function isSameKind(base: ProfileFields, over: ProfileFields): boolean {
+  return KIND_FIELDS.every((field) => over[field] === undefined || over[field] === base[field]);
+}
+
+/**
+ * Shortens the profile of a probed service: it extends a family and contains only what differs. Returns the same fields if
+ * no family has its list of records and its pages, or if loading the shorter form would give another profile.
+ */
+export function extendFamily(fields: ProfileFields, profile: Profile): ProfileFields {
+  const { resources, ...others } = fields;
+  const names = Object.keys(isPlainMap(resources) ? resources : {});
+  const withoutFields = { resources: Object.fromEntries(names.map((name) => [name, {}])) };
+  for (const name of shippedNames().filter((each) => each.startsWith(FAMILY))) {
+    const family = mergeLayers(readLayers(profilePath(name, ''), SHIPPED_CONTEXT, []).layers);
+    const inherited = inheritResources(extendProfile(family, withoutFields)).value;
+    const differing = names.map((each) => {
+      const path = ['resources', each];
+      return [each, subtract(valueAt(inherited, path), valueAt(fields, path))] as const;
+    });
+    // Services of one family page in the same way, but with pages of different sizes.
+    const isMember = differing.some(([, { records, page = {} }]) => {
+      return records === undefined && Object.keys(page ?? {}).every((field) => field === 'size');
+    });
+    const shorter = { extends: name, ...subtract(inherited, others), resources: Object.fromEntries(differing) };
+    const loaded = profileSchema.safeParse(inheritResources(extendProfile(family, shorter)).value).data;
+    const isEqual = isDeepStrictEqual(loaded, { ...profile, extends: name, defaults: loaded?.defaults });
+    if (isMember && isEqual) return shorter;
+  }
+  return fields;
+}
+
+/** The inverse of `merge`: what a map that extends `base` must contain so that it becomes `fields`. */
+function subtract(base: unknown, fields: unknown): ProfileFields {
+  const differing = Object.entries(isPlainMap(fields) ? fields : {}).flatMap(([key, value]) => {
+    const inherited = partAt(base, key);
+    if (isDeepStrictEqual(inherited, value)) return [];
+    const isMerged = isPlainMap(inherited) && isPlainMap(value) && isSameKind(inherited, value);
+    return [[key, isMerged ? subtract(inherited, value) : value]];
+  });
+  return Object.fromEntries(differing);
 }
 
 /** The folder of this package, which contains `config/`; found from `src/` and from `dist/src/`. */

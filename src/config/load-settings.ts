@@ -1,4 +1,5 @@
-/** Loads the config file with all sources, secret files and profiles, and reports every fault (`loadSettings`). */
+// Loads the config file with all sources, secret files and profiles (`loadSettings`). A user who fixes a config wants to see
+// all faults at once, so each step collects its faults and goes on; `loadSettings` throws them together at the end.
 import { existsSync, readdirSync } from 'node:fs';
 import { dirname, isAbsolute, join, relative, resolve } from 'node:path';
 import { ConfigError, messageOf } from '../model/errors.ts';
@@ -64,8 +65,8 @@ export function loadSettings({ path, env, cwd, source: only = '', secretsOptiona
       hint: 'content-sync init writes one; if you have one elsewhere, name it with --config or CONTENT_SYNC_CONFIG',
     });
   }
-  const { read, faults } = readYamlFile(configPath, displayPath(configPath));
-  if (read === null) throw settingsError({ faults });
+  const { read: config, faults } = readYamlFile(configPath, displayPath(configPath));
+  if (config === null) throw settingsError({ faults });
   const context: SourceContext = {
     env,
     cwd,
@@ -73,21 +74,21 @@ export function loadSettings({ path, env, cwd, source: only = '', secretsOptiona
     displayPath,
     readSecret: readSecretFile,
     readProfile: profileReader(),
-    hasPrivacyKey: valueAt(read.value, ['privacy_key']) !== undefined,
+    hasPrivacyKey: valueAt(config.value, ['privacy_key']) !== undefined,
   };
-  const listed = listSources(read, context);
+  const listed = listSources(config, context);
   const names = listed.entries.map(({ name }) => name);
   const chosen = listed.entries.filter(({ name }) => !names.includes(only) || name === only);
   const checked = chosen.map((entry) => checkSource(entry, context));
-  const common = checkCommon(read, context, checked, names);
-  const sources = checked.map((each) => withOwnFaults(each, common.ofSources));
-  const good = sources.filter((each) => each.source !== null && each.faults.length === 0);
-  const all = [...listed.faults, ...common.faults, ...tlsFaults(env)];
-  const isUsable = good.length === sources.length || (listed.isFolder && good.length > 0);
-  if (common.data === null || all.length > 0 || !isUsable) {
-    throw settingsError({ faults: [...all, ...sources.flatMap((each) => each.faults)] });
+  const common = checkCommon(config, context, checked, names);
+  const sources = checked.map((each) => withMoreFaults(each, common.sourceFindings));
+  const usable = sources.filter((each) => each.source !== null && each.faults.length === 0);
+  const commonFaults = [...listed.faults, ...common.faults, ...tlsFaults(env)];
+  const isUsable = usable.length === sources.length || (listed.isFolder && usable.length > 0);
+  if (common.data === null || commonFaults.length > 0 || !isUsable) {
+    throw settingsError({ faults: [...commonFaults, ...sources.flatMap((each) => each.faults)] });
   }
-  return deepFreeze(assemble(read, { ...common, data: common.data }, sources, context));
+  return deepFreeze(assembleSettings(config, { ...common, data: common.data }, sources, context));
 }
 
 interface ListedSources {
@@ -154,8 +155,8 @@ interface CheckedCommon<Data> {
   data: Data;
   /** Faults of the settings outside of sources. */
   faults: Fault[];
-  /** Faults of sources that concern other sources too. */
-  ofSources: SettingsFinding[];
+  /** Findings about single sources that checking them alone does not show, such as two that share a file store. */
+  sourceFindings: SettingsFinding[];
   secrets: string[];
   /** True if the config file contains a secret outside of its sources. */
   holdsSecret: boolean;
@@ -174,7 +175,9 @@ function checkCommon(
   const value = isPlainMap(written) ? replaceAt(whole, ['sources'], {}) : whole;
   const filled = interpolate(value, context);
   const { data, findings } = checkValue(settingsSchema, filled.value ?? {}, filled.paths);
-  const formal = findings?.filter(({ path }) => !filled.findings.some((each) => each.path.join() === path.join()));
+  const schemaFindings = findings?.filter(
+    ({ path }) => !filled.findings.some((each) => each.path.join() === path.join()),
+  );
   const usable = checked.flatMap(({ name, source }) => {
     if (source === null) return [];
     const { profile, settings } = source;
@@ -182,20 +185,20 @@ function checkCommon(
   });
   const found = [
     ...filled.findings,
-    ...(formal ?? []),
+    ...(schemaFindings ?? []),
     ...(data === null ? [] : commonFindings(data, names, typeof written === 'string', context.env)),
     ...storeFindings(usable, context.cwd),
   ];
   return {
     data,
-    faults: found.filter((finding) => !isOfSource(finding)).map(locate),
-    ofSources: found.filter(isOfSource),
+    faults: found.filter((finding) => !isAboutSource(finding)).map(locate),
+    sourceFindings: found.filter(isAboutSource),
     secrets: filled.secrets,
     holdsSecret: holdsLiteralSecret(value, filled.paths),
   };
 }
 
-/** Finds settings that do not fit the sources or the environment. `isFolder`: sources may be added at any time. */
+/** Finds settings that do not fit the sources or the environment. To a folder, sources may be added at any time. */
 function commonFindings(
   { warehouse, alerts }: CommonSettings,
   names: readonly string[],
@@ -207,11 +210,11 @@ function commonFindings(
   return [...placementFindings(warehouse, names, isFolder), ...transport, ...alertFindings(alerts, names)];
 }
 
-function isOfSource({ path }: SettingsFinding): boolean {
+function isAboutSource({ path }: SettingsFinding): boolean {
   return path[0] === 'sources' && path.length > 1;
 }
 
-/** Checks that each source has its own file or schema in the warehouse. `mayGrow` if sources may be added at any time. */
+/** Checks that each source has a separate file or schema in the warehouse; `mayGrow` if sources may be added later. */
 export function placementFindings(warehouse: string, sources: readonly string[], mayGrow: boolean): SettingsFinding[] {
   const shared = mayGrow || sources.length > 1 ? sharingFault(warehouse) : null;
   if (shared !== null) return [{ path: ['warehouse'], part: 'value', message: shared }];
@@ -221,10 +224,10 @@ export function placementFindings(warehouse: string, sources: readonly string[],
   });
 }
 
-/** Adds the findings of this source to its faults. */
-function withOwnFaults(source: CheckedSource, found: readonly SettingsFinding[]): CheckedSource {
-  const ofSource = found.filter(({ path }) => path[1] === source.name).map(source.locate);
-  return { ...source, faults: [...source.faults, ...ofSource] };
+/** Adds the findings about this source to its faults. */
+function withMoreFaults(source: CheckedSource, found: readonly SettingsFinding[]): CheckedSource {
+  const faults = found.filter(({ path }) => path[1] === source.name).map(source.locate);
+  return { ...source, faults: [...source.faults, ...faults] };
 }
 
 /** Finds the variable that disables the check of certificates. */
@@ -237,7 +240,7 @@ function tlsFaults(env: NodeJS.ProcessEnv): Fault[] {
 }
 
 /** Builds the settings from the checked parts. */
-function assemble(
+function assembleSettings(
   config: YamlFile,
   { data, secrets, holdsSecret }: CheckedCommon<CommonSettings>,
   checked: readonly CheckedSource[],

@@ -1,11 +1,11 @@
-// Widens the tables of a resource for new records (`shapeAndGrow`), changes the views with them, and rewrites stored rows
-// whose values the new types would have stored otherwise (`finishReshape`). Example: a column of numbers gets its first text.
-// After a scan it creates the missing indexes (`maintainKeys`): for filters by time, for joins, and those of the profile.
+// Fits the tables of a resource to its records. Example: all values of `size` were numbers, and a record has the text `9 MB`.
+// `shapeAndGrow` makes `size` a column of texts, in the views too, and `finishReshape` rewrites the rows whose values the new
+// type stores differently. After a scan, `maintainKeys` creates missing indexes.
 import { setImmediate } from 'node:timers/promises';
 import type { CompiledQuery } from 'kysely';
 import type { Relations, ResourceProfile } from '../config/profile/profile.ts';
 import { readGrowths, rememberShape } from '../database/state/catalog.ts';
-import { requestRewrite, readRewrittenUpTo, saveRewrittenUpTo } from '../database/state/checkpoints.ts';
+import { readRewrittenUpTo, requestRewrite, saveRewrittenUpTo } from '../database/state/checkpoints.ts';
 import type { FixedColumn, HeldView } from '../database/state/owned-resource.ts';
 import { rewriteRows } from '../database/state/stored-rows.ts';
 import { bodiesAfter, type StoredBody } from '../database/state/versions.ts';
@@ -26,8 +26,31 @@ import type { LoadContext } from './load-context.ts';
 import { shapeOf } from './prepare-page.ts';
 
 /**
- * Calls `shapeRecords` again if the tables must grow, with facts of the warehouse: the names that are taken, and the
- * integer columns that become numeric instead of double, which would lose digits of their values.
+ * Shapes records into rows and widens the tables to hold them. If an external object, such as a user's view, keeps a column
+ * from widening, the records that need the wider type are among the rejects.
+ */
+export async function shapeAndGrow(
+  context: LoadContext,
+  records: ShapeInput['records'],
+): Promise<ShapedPage & { grown: boolean }> {
+  const { owned } = context;
+  for (;;) {
+    const before = shapeOf(owned);
+    const profile = withFixedColumns(context.profile, owned.fixedColumns);
+    const shaped = await shapeForWarehouse(context, { shape: before, profile, records });
+    if (shaped.shape === before) return { ...shaped, grown: false };
+    try {
+      await growTables(context, before, shaped.shape, shaped.changes);
+      return { ...shaped, grown: true };
+    } catch (error) {
+      fixColumns(context, before, error);
+    }
+  }
+}
+
+/**
+ * Shapes records into rows. If the tables must grow, shapes them again without the names that are taken, and with numeric
+ * instead of double for integer columns whose values would lose digits.
  */
 async function shapeForWarehouse(context: LoadContext, input: ShapeInput): Promise<ShapedPage> {
   const shaped = shapeRecords(input);
@@ -50,39 +73,15 @@ export async function growTables(
 ): Promise<void> {
   const { warehouse, owned, profile } = context;
   const at = timestampText(context.clock.now());
-  /** True if the stored rows would have other values now. */
-  const isStale =
+  const needsRewrite =
     before !== null &&
     profile.history !== 'none' &&
     changes.some((change) => changesStoredRows(before, change, profile));
   await evolveTables(context, { before, after, changes }, [
     ...rememberShape(warehouse.own, before, after, changes, at, profile, context.runId),
-    ...(isStale ? [requestRewrite(warehouse.own, owned.resource, at)] : []),
+    ...(needsRewrite ? [requestRewrite(warehouse.own, owned.resource, at)] : []),
   ]);
   owned.shape = after;
-}
-
-/**
- * Shapes records into rows and widens the tables to hold them. If an external object keeps a column from widening, the
- * records that need the wider type are among the rejects.
- */
-export async function shapeAndGrow(
-  context: LoadContext,
-  records: ShapeInput['records'],
-): Promise<ShapedPage & { grown: boolean }> {
-  const { owned } = context;
-  for (;;) {
-    const before = shapeOf(owned);
-    const profile = withFixedColumns(context.profile, owned.fixedColumns);
-    const shaped = await shapeForWarehouse(context, { shape: before, profile, records });
-    if (shaped.shape === before) return { ...shaped, grown: false };
-    try {
-      await growTables(context, before, shaped.shape, shaped.changes);
-      return { ...shaped, grown: true };
-    } catch (error) {
-      fixColumns(context, before, error);
-    }
-  }
 }
 
 /** Keeps the types of the columns that the error names, for the rest of the run. Throws the error if it names none. */
@@ -124,7 +123,7 @@ async function numericColumns(warehouse: Warehouse, changes: readonly ShapeChang
   return numeric;
 }
 
-/** The shape with these columns as numerics. */
+/** Makes these columns numeric; they are named as `table column`. */
 export function withNumeric(shape: ResourceShape, numeric: ReadonlySet<string>): ResourceShape {
   return changeTypes(shape, ({ name, type }, table) => (numeric.has(`${table.name} ${name}`) ? 'numeric' : type));
 }
@@ -188,8 +187,8 @@ interface TableGrowth {
 }
 
 /**
- * Changes tables and all views in one transaction, with the statements `remembered` on internal tables. Plans again if
- * another resource has changed its tables meanwhile.
+ * Changes tables and all views in one transaction, with these statements on internal tables. Plans again if another
+ * resource has changed its tables meanwhile.
  *
  * If an external object prevents a view from getting a wider type, the view keeps its type and is listed in
  * `owned.heldViews`. Throws `TableInUseError` if a column of a table cannot widen for that reason. Returns the external
@@ -198,61 +197,64 @@ interface TableGrowth {
 async function evolveTables(
   context: LoadContext,
   growth: TableGrowth,
-  remembered: readonly CompiledQuery[],
+  catalogStatements: readonly CompiledQuery[],
 ): Promise<readonly DroppedView[]> {
   const { warehouse, owned, whole } = context;
   const references = new Set(Object.keys(whole.relations));
-  // The views that keep their types (are held), each with the external object that depends on it.
-  const held = new Map<string, string>();
+  // The external object that keeps a view from changing, by the name of the view.
+  const blockers = new Map<string, string>();
   // The query of each view as it would be with all wider types.
-  const wide = new Map<string, string>();
+  const wideQueries = new Map<string, string>();
   for (;;) {
-    const mayNarrow = growth.dropsOthers === true;
-    const planned = await viewGrowth(context, growth.after, { held: new Set(held.keys()), mayNarrow });
-    const { views, comments, claim, growths } = planned;
-    if (held.size === 0) for (const { name, query } of planned.plan) wide.set(name, query);
-    const statements = [...planned.statements, ...remembered];
-    const blocked = heldViews(planned, held, wide);
-    owned.heldViews = blocked;
+    const options = { held: new Set(blockers.keys()), mayNarrow: growth.dropsOthers === true };
+    const planned = await viewGrowth(context, growth.after, options);
+    const { views, comments, claim } = planned;
+    if (blockers.size === 0) for (const { name, query } of planned.plan) wideQueries.set(name, query);
+    const statements = [...planned.statements, ...catalogStatements];
+    owned.heldViews = findHeldViews(planned, blockers, wideQueries);
     if (statements.length === 0 && growth.changes.length === 0) {
-      const until = blocked.length === 0 ? Infinity : context.clock.now() + HELD_RETRY_MS;
-      owned.sourceViews.upToDate = { whole, growths, names: views.map(({ name }) => name), heldViews: blocked, until };
+      noteUpToDate(context, planned);
       return [];
     }
     try {
       const change = { ...growth, views, comments, references, statements, claim };
       return await warehouse.evolve({ ...change, lease: owned.lease() });
     } catch (error) {
-      if (error instanceof SyncError && error.code === GROWTH_OUTDATED) {
-        held.clear();
-        continue;
-      }
-      // Views that cannot change keep their types in the next attempt; a column that cannot is an error.
-      const blocking = error instanceof TableInUseError && error.columns.length === 0 ? error.views : [];
-      const more = blocking.filter(({ view }) => !held.has(view));
-      if (more.length === 0) throw error;
-      for (const { view, by } of more) held.set(view, by);
+      if (error instanceof SyncError && error.code === GROWTH_OUTDATED) blockers.clear();
+      else addBlockers(blockers, error);
     }
   }
 }
 
-/** Lists the views that keep their types; `held` has the external object, `wide` the query with wider types, by view. */
-function heldViews(
+/** Adds the views that cannot change, which keep their types in the next attempt. Throws any other error. */
+function addBlockers(blockers: Map<string, string>, error: unknown): void {
+  const blocked = error instanceof TableInUseError && error.columns.length === 0 ? error.views : [];
+  const added = blocked.filter(({ view }) => !blockers.has(view));
+  if (added.length === 0) throw error;
+  for (const { view, by } of added) blockers.set(view, by);
+}
+
+function findHeldViews(
   { plan }: ViewGrowth,
-  held: ReadonlyMap<string, string>,
-  wide: ReadonlyMap<string, string>,
+  blockers: ReadonlyMap<string, string>,
+  wideQueries: ReadonlyMap<string, string>,
 ): HeldView[] {
-  return plan.flatMap(({ name, resource, columns: all }) => {
-    const [by, query] = [held.get(name), wide.get(name)];
-    const columns = all.flatMap((column) => {
-      return column.needs === undefined ? [] : [{ name: column.name, type: column.type, needs: column.needs }];
-    });
-    return by === undefined || query === undefined ? [] : [{ view: name, resource, by, query, columns }];
+  return plan.flatMap(({ name: view, resource, columns: all }) => {
+    const [by, query] = [blockers.get(view), wideQueries.get(view)];
+    const columns = all.flatMap(({ name, type, needs }) => (needs === undefined ? [] : [{ name, type, needs }]));
+    return by === undefined || query === undefined ? [] : [{ view, resource, by, query, columns }];
   });
 }
 
 /** Each attempt at a change that external objects prevent locks readers out briefly, so it is retried rarely. */
 const HELD_RETRY_MS = 600_000;
+
+/** Notes that nothing has to change until tables or views change, or until held views are tried again. */
+function noteUpToDate({ owned, whole, clock }: LoadContext, { views, growths }: ViewGrowth): void {
+  const { heldViews, sourceViews } = owned;
+  const until = heldViews.length === 0 ? Infinity : clock.now() + HELD_RETRY_MS;
+  sourceViews.upToDate = { whole, growths, names: views.map(({ name }) => name), heldViews, until };
+}
 
 /**
  * Brings the views up to date with the tables and the profile: an earlier version of the program or of the profile may
@@ -295,8 +297,8 @@ export async function maintainKeys(context: LoadContext): Promise<void> {
 function planKeys({ tables }: ResourceShape, profile: ResourceProfile, relations: Relations): KeyPlan {
   const { indexes } = profile;
   if (indexes === 'none') return { tables, indexes: [] };
-  if (indexes === 'auto') return { tables, indexes: automaticIndexes(tables, profile, relations) };
-  return { tables, indexes: indexes.flatMap((text) => chosenIndex(text, tables) ?? []) };
+  if (indexes === 'auto') return { tables, indexes: planAutomaticIndexes(tables, profile, relations) };
+  return { tables, indexes: indexes.flatMap((text) => parseIndex(text, tables) ?? []) };
 }
 
 /** Types for range queries; a text may be too long for an index. */
@@ -304,8 +306,8 @@ const ORDERED: ReadonlySet<ColumnType> = new Set(['date', 'timestamp', 'integer'
 /** Names of columns with the time of publishing. */
 const PUBLISHED = /(^|_)published(_|$)/;
 
-/** One index per column: for a window of reports, a time of change or of publishing, or a reference. */
-function automaticIndexes(
+/** Plans at most one index per column: for a window of reports, a time of change or of publishing, or a reference. */
+function planAutomaticIndexes(
   tables: readonly TableShape[],
   { updated, windows }: ResourceProfile,
   relations: Relations,
@@ -332,7 +334,7 @@ function automaticIndexes(
   );
 }
 
-/** The columns that hold the key of a resource, also of one that has no table yet. Keys have an index already. */
+/** Finds the columns that hold the key of a resource, also of one that has no table yet. Keys have an index already. */
 function findReferences(tables: readonly TableShape[], relations: Relations): ColumnIndex[] {
   return Object.keys(relations).flatMap((source): ColumnIndex[] => {
     const [from = '', column = ''] = source.split('.');
@@ -343,7 +345,7 @@ function findReferences(tables: readonly TableShape[], relations: Relations): Co
 }
 
 /** Parses `published_at`, a column of the resource's own table, or `content_tags.value`; null if it does not exist yet. */
-function chosenIndex(text: string, tables: readonly TableShape[]): ColumnIndex | null {
+function parseIndex(text: string, tables: readonly TableShape[]): ColumnIndex | null {
   const [first = '', second] = text.split('.');
   const table = second === undefined ? tables[0] : tables.find(({ name }) => name === first);
   const column = table?.columns.find(({ name, type }) => name === (second ?? first) && type !== 'json');

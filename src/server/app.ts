@@ -3,7 +3,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type { Logger } from 'pino';
 import { type AuthSettings, identityOf } from '../config/profile/auth.ts';
-import { isVersionDeclared, requestedVersion, versionText } from '../config/profile/request-fields.ts';
+import { formatVersion, isVersionDeclared, requestedVersion } from '../config/profile/request-fields.ts';
 import type { SourceSettings } from '../config/settings.ts';
 import type { TokenStore } from '../database/coordination.ts';
 import { openCoordination, openWarehouse } from '../database/databases.ts';
@@ -252,7 +252,7 @@ function budgetName(origin: string, auth: AuthSettings): string {
 /** Hashes what a listing may depend on: origin, credential, scope, and the version that the profile declares. */
 function credentialName({ base_url, auth, profile }: SourceSettings): string {
   const { caller, rights } = identityOf(auth);
-  const version = isVersionDeclared(profile) ? [versionText(profile)] : [];
+  const version = isVersionDeclared(profile) ? [formatVersion(profile)] : [];
   return shortHash(JSON.stringify([new URL(base_url).origin, caller, ...rights, ...version]));
 }
 

@@ -1,4 +1,7 @@
-// Computes the checkpoint after a page: the next position, or the new cursor after the last page.
+// Computes the checkpoint after a page (`checkpointAfter`): the next position, or the new cursor after the last page.
+//
+// The cursor is the time up to which every change is stored; the next sync requests `updated_since=<cursor>`. The columns
+// `walk_*` describe the scan in progress, `unproved_*` the end of a scan that may have missed records.
 import { toEpochMs } from '../checks/since.ts';
 import type { CheckpointRow } from '../database/own-tables.ts';
 import { NO_SCAN } from '../database/state/checkpoints.ts';
@@ -11,10 +14,10 @@ interface LoadedPage {
   /** The stored position after it; null at the beginning. */
   next: string | null;
   isLast: boolean;
-  /** Pages of the service that are in it; 1 if absent. */
+  /** Number of pages of the service that it consists of; 1 if absent. */
   pages?: number;
   records: number;
-  /** Those of them that an earlier page of the scan has counted; absent or 0 if none was. */
+  /** How many of `records` an earlier page of the scan has counted already; absent or 0 if none. */
   repeatedRecords?: number;
   /** The service's clock at this page; null if it is not known. */
   serverDate: number | null;
@@ -25,14 +28,11 @@ interface LoadedPage {
   /** Of the last page: false if the scan may not have seen every record. */
   isComplete?: boolean;
   updated: readonly DatedKey[];
-  /** Of local times in `updated`; absent or null if they are UTC. */
+  /** Zone of local times in `updated`; absent or null if they are UTC. */
   zone?: TimeZone | null;
 }
 
-/**
- * The checkpoint after a page: the next position, or, after the last page, a finished scan with its cursor moved.
- * Pure, so that the checkpoint can be committed together with the page's rows.
- */
+/** Returns the checkpoint to be committed together with the rows of a page; `now` in epoch milliseconds. */
 export function checkpointAfter(checkpoint: CheckpointRow, page: LoadedPage, now: number): CheckpointRow {
   const scanned = advanceScan(checkpoint, page, now);
   if (!page.isLast) return scanned;
@@ -55,15 +55,15 @@ function advanceScan(checkpoint: CheckpointRow, page: LoadedPage, now: number): 
   };
 }
 
-/** A scan that may have missed records moves no cursor, and is not the last full one; the schedule needs its time. */
+/** A scan that may have missed records moves no cursor, and does not count as a full one; the schedule needs its time. */
 function endIncompleteScan(scanned: CheckpointRow, now: number): CheckpointRow {
   const at = timestampText(now);
-  const fullAt = scanned.walk_mode === 'full' ? at : scanned.unproved_full_at;
-  const walk_credential = otherCredential(scanned, scanned.walk_mode === 'full');
-  return { ...scanned, ...NO_SCAN, walk_credential, due_at: null, unproved_at: at, unproved_full_at: fullAt };
+  const unproved_full_at = scanned.walk_mode === 'full' ? at : scanned.unproved_full_at;
+  const walk_credential = findNewCredential(scanned);
+  return { ...scanned, ...NO_SCAN, walk_credential, due_at: null, unproved_at: at, unproved_full_at };
 }
 
-/** A service's clock may be this far ahead of this machine's; a record that is dated later proves nothing about it. */
+/** A service's clock may be this far ahead of this machine's; a record with a later time does not show it. */
 const MAX_AHEAD_MS = 86_400_000;
 
 /**
@@ -87,21 +87,21 @@ function newestTime(
   clock: string | null,
 ): Pick<CheckpointRow, 'walk_high_water' | 'walk_high_key'> {
   const limit = clock === null ? Infinity : timestampMs(clock);
-  let best = { walk_high_water, walk_high_key };
-  let bestAt = walk_high_water === null ? -Infinity : toEpochMs(walk_high_water, page.zone);
+  let newest = { walk_high_water, walk_high_key };
+  let newestAt = walk_high_water === null ? -Infinity : toEpochMs(walk_high_water, page.zone);
   for (const { key, text, at } of page.updated) {
-    if (at > bestAt && at <= limit) {
-      best = { walk_high_water: text, walk_high_key: key };
-      bestAt = at;
+    if (at > newestAt && at <= limit) {
+      newest = { walk_high_water: text, walk_high_key: key };
+      newestAt = at;
     }
   }
-  return best;
+  return newest;
 }
 
 function finishScan(scanned: CheckpointRow, page: LoadedPage, now: number): CheckpointRow {
   const at = timestampText(now);
   const isFull = scanned.walk_mode === 'full';
-  const other = otherCredential(scanned, isFull);
+  const newCredential = findNewCredential(scanned);
   return {
     ...scanned,
     ...NO_SCAN,
@@ -112,13 +112,13 @@ function finishScan(scanned: CheckpointRow, page: LoadedPage, now: number): Chec
     last_full_at: isFull ? at : scanned.last_full_at,
     unproved_at: null,
     unproved_full_at: isFull ? null : scanned.unproved_full_at,
-    walk_credential: other,
-    full_credential: isFull && other === null ? scanned.walk_credential : scanned.full_credential,
+    walk_credential: newCredential,
+    full_credential: isFull && newCredential === null ? scanned.walk_credential : scanned.full_credential,
     due_at: null,
   };
 }
 
-/** In `walk_credential`, in place of a credential: the scan was made under several. */
+/** The value of `walk_credential` for a scan whose pages were requested under several credentials. */
 export const SEVERAL = 'several';
 
 /** True if a scan is, or was, made under another credential than the last complete full scan. */
@@ -127,17 +127,17 @@ export function isOtherCredential({ walk_credential, full_credential }: Checkpoi
 }
 
 /**
- * The credential of a full scan if it is another one than before, else null. It may see less, so it does not become
- * `full_credential` here, but once `detectDeletes` has compared what the two list.
+ * Returns the credential of a full scan if it is another one than before, else null. It may see less, so it becomes
+ * `full_credential` only after `detectDeletes` has compared what the two list.
  */
-function otherCredential(scanned: CheckpointRow, isFull: boolean): string | null {
-  return isFull && isOtherCredential(scanned) ? scanned.walk_credential : null;
+function findNewCredential(scanned: CheckpointRow): string | null {
+  return scanned.walk_mode === 'full' && isOtherCredential(scanned) ? scanned.walk_credential : null;
 }
 
 /**
- * The clock of the last page, by which everything that the scan has seen existed. A scan that requested the look-back again
- * and moved nothing sets it to null: only once `filter/verify-filter.ts` has verified that the filter lists the cursor's
- * record may the look-back be left out.
+ * Returns the service's clock when the cursor was first seen: that of the last page if the scan moved the cursor. Null after
+ * a scan that requested the look-back again and moved nothing: the next one may leave the look-back out only after
+ * `filter/verify-filter.ts` has verified that the filter lists the cursor's record.
  */
 function cursorSeenAt(scanned: CheckpointRow, { serverDate, zone }: LoadedPage): string | null {
   const hasMoved = nextCursor(scanned, zone).cursor !== scanned.cursor;
@@ -145,7 +145,7 @@ function cursorSeenAt(scanned: CheckpointRow, { serverDate, zone }: LoadedPage):
   return isBehindCursor(scanned, zone) ? scanned.cursor_seen_at : null;
 }
 
-/** True for a scan that requests only what is after the cursor: the record that set it is not listed. */
+/** True for a scan that requests only what is after the cursor, so that the record that set the cursor is not listed. */
 export function isBehindCursor({ walk_since, cursor }: CheckpointRow, zone: LoadedPage['zone']): boolean {
   return walk_since !== null && cursor !== null && toEpochMs(walk_since, zone) > toEpochMs(cursor, zone);
 }

@@ -1,7 +1,7 @@
 // Runs a sync: prepares the resources, syncs them in parallel, and stores and reports how each ended.
 import type { CompiledQuery } from 'kysely';
 import { requestIdentity } from '../checks/credential.ts';
-import { parentOf } from '../config/profile/request-fields.ts';
+import { findParent } from '../config/profile/request-fields.ts';
 import type { CheckpointRow, RunRow } from '../database/own-tables.ts';
 import { deleteSeenPages, NO_SCAN, readCheckpoint, saveCheckpoint } from '../database/state/checkpoints.ts';
 import type { OwnedResource } from '../database/state/owned-resource.ts';
@@ -108,7 +108,7 @@ function startInOrder(options: RunOptions, parts: readonly PreparedResource[]): 
   const begun = new Map<string, Promise<ResourceReport>>();
   const begin = (part: PreparedResource): Promise<ResourceReport> => {
     const { resource } = part.run;
-    const parent = parts.find(({ run }) => run.resource === parentOf(part.context.profile));
+    const parent = parts.find(({ run }) => run.resource === findParent(part.context.profile));
     const run =
       begun.get(resource) ?? (parent === undefined ? runResource(options, part) : beginAfter(begin(parent), part));
     begun.set(resource, run);

@@ -1,6 +1,5 @@
 // Syncs one resource: brings its copy up to date with the service. `syncResource` shows the procedure.
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { IncrementalProfile } from '../config/profile/incremental.ts';
 import type { CheckpointRow } from '../database/own-tables.ts';
 import { readCheckpoint } from '../database/state/checkpoints.ts';
 import { dropStatements } from '../database/state/stored-rows.ts';
@@ -22,17 +21,19 @@ import { noteVerified, verifyEmptyListing, warnOfUnverified } from './verify-pro
 
 /**
  * Syncs one resource as planned. `scan/load-pages.ts` is the loop in which pages become rows. `isFilterTrusted` is false
- * if the plan could not rely on the service's filter. Counts and warns in `context.progress`. Throws what stopped it, with
- * everything until then in place.
+ * if the plan could not rely on the service's filter (`updated_since=...`). Counts and warns in `context.progress`. If it
+ * throws, the pages until then are stored, and the next run resumes.
  */
 export async function syncResource(context: RunContext, planned: ScanPlan, isFilterTrusted: boolean): Promise<void> {
   const { owned, profile, watcher, progress } = context;
   watcher.started(owned.resource, planned);
 
-  // 1. Prepare the tables and views, and finish what a run that was killed after its last page has left.
+  // 1. Prepare the tables and views. Columns that external views kept from widening in the last run may widen now.
   owned.fixedColumns = [];
   await owned.runAlone(() => refreshViews(context));
   await growCalendar(context);
+  // A run that was killed after its last page has not compared its scan with the rows. If the credential had changed before
+  // that scan, it is now that of the last full scan.
   const newCredential = await detectDeletes(context);
   const checkpoint =
     newCredential === null ? planned.checkpoint : { ...planned.checkpoint, full_credential: newCredential };
@@ -55,31 +56,25 @@ export async function syncResource(context: RunContext, planned: ScanPlan, isFil
   await owned.runAlone(() => maintainKeys(context));
 }
 
-/**
- * Scans the listing, fully or by the service's filter. A filter that is not verified is replaced by a full scan; after a
- * full scan that took long, the filter supplies what changed meanwhile.
- */
+/** Scans the listing, fully or by the service's filter. If the filter fails, a full scan replaces it. */
 async function scanListing(context: RunContext, plan: ScanPlan, isFilterTrusted: boolean): Promise<void> {
-  const { progress, profile } = context;
-  const fullScanInstead = await scanIfFilterFailed(context, plan);
-  const canUseFilter = plan.mode === 'incremental' || isFilterTrusted;
-  const scan = fullScanInstead ?? (await scanUntilComplete(context, plan, canUseFilter));
-  const isFull = fullScanInstead !== null || plan.mode === 'full';
-  const full = isFull ? scan : await verifyFilter(context, plan, scan);
-  if (full !== null) {
-    progress.mode = 'full';
-    if (full.allowsDeletes) await afterFullScan(context, full, plan.checkpoint);
-    if (isFilterTrusted) await testFilter(context, full);
-  }
-  const { incremental } = profile;
-  if (incremental !== null && scan.isComplete && isFilterTrusted && plan.mode === 'full') {
-    const catchUp = await planCatchUp(context, plan, incremental, scan.needsCatchUp);
-    if (catchUp !== null) await verifyFilter(context, catchUp, await scanUntilComplete(context, catchUp), true);
-  }
-  if (full?.isComplete === true && !full.allowsDeletes) await warnOfUnseenRows(context, full);
+  const isFull = plan.mode === 'full';
+  const full = isFull ? await scanUntilComplete(context, plan, isFilterTrusted) : await scanChanges(context, plan);
+  if (full === null) return;
+  context.progress.mode = 'full';
+  if (full.allowsDeletes) await afterFullScan(context, full, plan.checkpoint);
+  if (isFilterTrusted) await testFilter(context, full);
+  if (isFull && full.isComplete && isFilterTrusted) await catchUp(context, plan, full);
+  if (full.isComplete && !full.allowsDeletes) await warnOfUnseenRows(context, full);
 }
 
-/** After a full scan that may be compared with the copy; `before` is the checkpoint from before the scan. */
+/** Scans by the filter. Returns the full scan that replaced it if the filter failed before or after that; else null. */
+async function scanChanges(context: RunContext, plan: ScanPlan): Promise<FinishedScan | null> {
+  const full = await scanIfFilterFailed(context, plan);
+  return full ?? verifyFilter(context, plan, await scanUntilComplete(context, plan));
+}
+
+/** Compares the copy with a full scan that allows it; `before` is the checkpoint from before the scan. */
 async function afterFullScan(context: RunContext, scan: FinishedScan, before: CheckpointRow): Promise<void> {
   const { owned, progress, warehouse } = context;
   // A resumed scan of reports does not count what it saw before.
@@ -98,32 +93,32 @@ async function afterFullScan(context: RunContext, scan: FinishedScan, before: Ch
 }
 
 /**
- * The plan to request what changed during a full scan on pages that it had read by then. Null if the scan was quicker
- * than the look-back of the next one and no record moved meanwhile, or if the filter is not trusted.
+ * Requests what changed during a full scan on pages that it had read by then. That is not needed if the scan was quicker
+ * than the look-back of the next one and no record moved meanwhile, and not possible if the filter is not trusted.
  */
-async function planCatchUp(
+async function catchUp(
   context: RunContext,
-  { checkpoint }: ScanPlan,
-  incremental: IncrementalProfile,
-  needsCatchUp: boolean,
-): Promise<ScanPlan | null> {
+  { checkpoint: { walk_started_at: startedAt } }: ScanPlan,
+  { needsCatchUp }: FinishedScan,
+): Promise<void> {
   const { owned, profile, credential, clock, warehouse, progress } = context;
+  const { incremental } = profile;
   const { resource } = owned;
-  const begun = checkpoint.walk_started_at;
   const now = clock.now();
-  if (begun === null || (!needsCatchUp && now - timestampMs(begun) <= incremental.lookback)) return null;
+  if (incremental === null || startedAt === null) return;
+  if (!needsCatchUp && now - timestampMs(startedAt) <= incremental.lookback) return;
   const stored = await readCheckpoint(warehouse.own, resource);
   const warning = catchUpWarning(context, incremental);
   if (stored !== null && failedQuestion(stored, incremental) !== null) {
     progress.warnings.push(warning);
-    return null;
+    return;
   }
   const input = { command: 'sync', resource, profile, stored, credential, now } as const;
-  const next = planScan({ ...input, restart: false, interrupted: null });
-  if (next.mode !== 'incremental') return null;
+  const plan = planScan({ ...input, restart: false, interrupted: null });
+  if (plan.mode !== 'incremental') return;
   // The filter never lists records without a time of change, of which one may have moved.
   if (needsCatchUp && (await countUntimedRows(context)) > 0) progress.warnings.push(warning);
-  return next;
+  await verifyFilter(context, plan, await scanUntilComplete(context, plan), true);
 }
 
 /** After a complete scan that allows no delete: warns of live rows that neither it nor the filter listed. */

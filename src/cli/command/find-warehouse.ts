@@ -1,4 +1,4 @@
-// Looks for the warehouse of a source without creating anything, for `check`.
+// Looks for the warehouse of a source for `check`, which must not create anything.
 import type { CheckFinding } from '../../checks/listing-scan.ts';
 import type { SourceSettings } from '../../config/settings.ts';
 import type { Database } from '../../database/database.ts';
@@ -9,9 +9,8 @@ import type { Clock } from '../../model/clock.ts';
 import { ConfigError } from '../../model/errors.ts';
 
 /**
- * Looks for the warehouse of a source without creating anything, and returns what `check` prints about it: exists, does
- * not exist yet, cannot be written. The caller closes the reader, which is null if there is no warehouse yet, or an older
- * version wrote it. Throws `ConfigError` if the warehouse cannot be read.
+ * Returns what `check` prints about a warehouse: exists, does not exist yet, cannot be written. The caller closes the reader,
+ * which is null without a warehouse, or if an older version wrote it. Throws `ConfigError` if it cannot be read.
  */
 export async function findWarehouse(
   { warehouse, resources }: SourceSettings,

@@ -1,6 +1,7 @@
 /**
- * Fields of a profile about requests and answers: how a listing is requested (`requestFields`), the same listing for several
- * values (`partitionFields`), limits (`httpSchema`), the meaning of answers (`outcomeRuleSchema`), and the API version.
+ * Schemas of the profile fields about requests and responses, from which `profile.ts` and `resource.ts` build the profile:
+ * how a listing is requested (`requestFields`: `path: /posts`), the same listing for several values (`partitionFields`: for
+ * each locale), limits (`httpSchema`), what a response means (`outcomeRuleSchema`), and the API version (`versionSchema`).
  */
 import { z } from 'zod';
 import type { JsonValue } from '../../model/json.ts';
@@ -24,9 +25,12 @@ const template = templateSchema(LISTING_VARIABLES);
 export const headerName = z
   .string()
   .refine(isAllowedHeader, 'expected the name of a header; Authorization belongs into auth');
-const headerTemplate = template.regex(/^[\t\x20-\x7e]*$/, 'expected printable ASCII without line breaks');
+const PRINTABLE = /^[\t\x20-\x7e]*$/;
+const PRINTABLE_EXPECTED = 'expected printable ASCII without line breaks';
+export const headerValue = z.string().regex(PRINTABLE, PRINTABLE_EXPECTED);
+const headerTemplate = template.regex(PRINTABLE, PRINTABLE_EXPECTED);
 
-/** JSON whose texts, but not keys, are templates. */
+/** A JSON value in which all strings are templates; member names are not. */
 const bodyTemplate: z.ZodType<JsonValue> = z.lazy(() =>
   z.union([template, z.number(), z.boolean(), z.null(), z.array(bodyTemplate), z.record(z.string(), bodyTemplate)]),
 );
@@ -50,7 +54,7 @@ export const requestFields = {
   ),
 };
 
-/** The rule for a resource, or a feed, with a body. */
+/** The error of a listing or feed that has a body, and another method than POST. */
 export const NEEDS_POST = { path: ['method'], error: 'expected POST, because a request by GET has no body' };
 
 const partitionValue = {
@@ -86,7 +90,7 @@ const parentSchema = z.strictObject({
   ...partitionValue,
 });
 
-/** The same listing for each of several values: the field of a resource. */
+/** The field `partitions` of a resource: its listing is requested once for each value, such as each locale. */
 export const partitionFields = {
   partitions: z
     .union([valuesSchema, parentSchema], { error: 'expected { values, field } or { parent, field }' })
@@ -104,16 +108,16 @@ export const partitionFields = {
 
 export type PartitionProfile = NonNullable<z.output<typeof partitionFields.partitions>>;
 
-/** Returns the parent resource, whose rows each have a listing; null if there is none. */
-export function parentOf(resource: { partitions: PartitionProfile | null } | undefined): string | null {
+/** Returns the parent resource, such as the posts of comments: each of its rows has a listing. Null if there is none. */
+export function findParent(resource: { partitions: PartitionProfile | null } | undefined): string | null {
   const partitions = resource?.partitions ?? null;
   return partitions !== null && 'parent' in partitions ? partitions.parent : null;
 }
 
 /**
- * The field `http` of a profile: limits of requests and answers. The limits of the body of an answer are `max_body` (applied
- * while it is received, in `http/exchange.ts`), `max_values` and `max_digits` (applied before it is parsed, in
- * `http/outcome/read-answer.ts`). Webhook deliveries have `webhook.max_body` in the settings, files have `max_bytes`.
+ * The field `http` of a profile: limits of requests and responses. `max_body` is applied while a body is received
+ * (`http/exchange.ts`), `max_values` and `max_digits` before it is parsed (`http/outcome/read-answer.ts`). Webhook deliveries
+ * have `webhook.max_body` in the settings, files have `max_bytes`.
  */
 export const httpSchema = z.strictObject({
   /** Timeout for the response headers. */
@@ -134,7 +138,7 @@ export const httpSchema = z.strictObject({
   concurrency_total: withExamples(z.int().min(1).max(4_096).nullable().default(null), [2]),
 });
 
-/** Conditions on an answer; all that are present must hold. */
+/** Conditions of an outcome rule on a response; all that are present must hold. */
 export const answerConditions = {
   status: z
     .union([statusPattern(), z.array(statusPattern()).min(1)])
@@ -156,17 +160,18 @@ export const answerConditions = {
     .meta({ description: 'a condition on the body', examples: [{ path: 'error.code', contains: 'quota' }] }),
 };
 
-/** These statuses are about the caller, or are temporary. */
-const UNFIT_STATUS = 'expected a status other than 401, 408 and 429, which say nothing of what was asked for';
+/** Statuses about the caller, or a temporary state. */
+const CALLER_STATUSES = [401, 408, 429];
+const OTHER_STATUS_EXPECTED = 'expected a status other than 401, 408 and 429, which say nothing of what was asked for';
 
-/** Fields of a rule that recognises responses with a special meaning, such as a page past the end. */
+/** Fields of a rule that recognises refusals with one special meaning, such as a page past the end (404). */
 export const answerRuleFields = {
   status: z.array(
     z
       .int()
       .min(400)
       .max(499)
-      .refine((status) => ![401, 408, 429].includes(status), UNFIT_STATUS),
+      .refine((status) => !CALLER_STATUSES.includes(status), OTHER_STATUS_EXPECTED),
   ),
   body: z
     .strictObject({
@@ -179,10 +184,10 @@ export const answerRuleFields = {
     .default(null),
 };
 
-/** Matches answers with one of these statuses, whose body meets the condition if there is one. */
+/** Matches responses with one of these statuses, whose body meets the condition if there is one. */
 export type AnswerRule = z.output<z.ZodObject<typeof answerRuleFields>>;
 
-/** A row of the outcome table: the first one whose conditions hold decides, before the built-in rows (`outcome-table.ts`). */
+/** A row of the outcome table. The first row whose conditions hold decides, before the built-in rows (`outcome-table.ts`). */
 export const outcomeRuleSchema = z.strictObject({
   ...answerConditions,
   outcome: z.enum(OUTCOMES).meta({ examples: ['retry'] }),
@@ -197,8 +202,6 @@ export type OutcomeRule = z.output<typeof outcomeRuleSchema>;
 function statusPattern() {
   return z.string().regex(/^[1-5](\d\d|xx)$/, 'expected a status such as "404" or "5xx", in quotes');
 }
-
-export const headerValue = z.string().regex(/^[\t\x20-\x7e]*$/, 'expected printable ASCII without line breaks');
 
 /** Prefix of every path, after `base_url`. */
 export const versionPrefix = z.string().regex(/^(\/[^/]+)*$/, 'expected a prefix such as /v1');
@@ -229,7 +232,7 @@ export interface Versioned {
 export interface RequestedVersion {
   /** Empty, or such as `/v1`. */
   prefix: string;
-  /** Keyed by lower-case name. */
+  /** Values by lower-case name. */
   headers: Readonly<Record<string, string>>;
   query: Readonly<Record<string, string>>;
 }
@@ -244,8 +247,8 @@ export function isVersionDeclared({ version: { header, query } }: Versioned): bo
   return header !== null || Object.keys(query).length > 0;
 }
 
-/** The version as text, such as `/v1, accept-version: v6.0`. */
-export function versionText(profile: Versioned): string {
+/** Formats the version, such as `/v1, accept-version: v6.0`. */
+export function formatVersion(profile: Versioned): string {
   const { prefix, headers, query } = requestedVersion(profile);
   const parts = [
     ...(prefix === '' ? [] : [prefix]),

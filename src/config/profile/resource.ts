@@ -12,7 +12,7 @@ import { fileFields } from './file-fields.ts';
 import { incrementalFields, incrementalSchema, sincePlaces, windowFields } from './incremental.ts';
 import { pageSchema } from './page-style.ts';
 import { type FieldSettings, pendingMask, recordFields, singleFields, tableFields } from './record-fields.ts';
-import { NEEDS_POST, parentOf, partitionFields, requestFields } from './request-fields.ts';
+import { NEEDS_POST, findParent, partitionFields, requestFields } from './request-fields.ts';
 
 const writtenFields = z.strictObject({
   extends: documented(z.string().min(1).nullable().default(null))('Another resource of this profile to start from.', [
@@ -298,7 +298,7 @@ function nameFaults({ fields, id }: ResourceFields): ResourceFault[] {
 /** Returns the fault of `partitions.parent`, the resource whose rows each have a listing; null if there is none. */
 export function parentFault(name: string, resources: Readonly<Record<string, ResourceFields>>): string | null {
   const passed = new Set([name]);
-  for (let parent = parentOf(resources[name]); parent !== null; parent = parentOf(resources[parent])) {
+  for (let parent = findParent(resources[name]); parent !== null; parent = findParent(resources[parent])) {
     if (passed.has(parent)) return 'expected parents that do not lead back to this resource';
     if (resources[parent] === undefined) return `expected a resource of this profile, got ${parent}`;
     passed.add(parent);

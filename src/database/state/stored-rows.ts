@@ -1,4 +1,5 @@
-// Statements on rows of copied tables: soft deletes, purges, rewrites, columns that lost their values.
+// Changes stored rows that no page of the service has brought: marks rows as deleted, removes them, rewrites them from their
+// stored bodies. Also notes what was found about records and columns: rejected records, and columns that lost their values.
 import { type CompiledQuery, type Kysely, type RawBuilder, sql } from 'kysely';
 import type { TableRows, TableShape, ValueChange } from '../../model/table.ts';
 import type { HistoryPolicy } from '../../model/vocabulary.ts';
@@ -27,33 +28,33 @@ interface SoftDelete {
  * Returns the statements that mark rows as deleted, delete their child rows, and add a version that marks the delete;
  * earlier versions keep the content.
  */
-export function softDeleteStatements({ own, rows }: TableAccess, gone: SoftDelete): CompiledQuery[] {
-  return inParts(gone.keys).flatMap((part) =>
-    statementsFor(rows.named, gone, sql.join(part)).map((statement) => statement.compile(own)),
+export function softDeleteStatements({ own, rows }: TableAccess, deletes: SoftDelete): CompiledQuery[] {
+  return inParts(deletes.keys).flatMap((keys) =>
+    markRowsDeleted(rows.named, deletes, sql.join(keys)).map((statement) => statement.compile(own)),
   );
 }
 
-function statementsFor(
+function markRowsDeleted(
   named: TableAccess['rows']['named'],
   { resource, history, table, children, at, deletedAt }: SoftDelete,
   keys: RawBuilder<unknown>,
 ): RawBuilder<unknown>[] {
   const key = sql.id(table.key[0] ?? '');
   const [rows, versions] = [named(table.name), named('_sync_versions')];
-  const marked = sql`FROM ${rows} AS t WHERE t.${key} IN (${keys})`;
+  const fromMarked = sql`FROM ${rows} AS t WHERE t.${key} IN (${keys})`;
   const resourceText = sql`CAST(${resource} AS text)`;
-  const ofThem = sql`"resource" = ${resource} AND "id" IN (${keys})`;
-  // The version that marks the delete has no body. With `latest`, it replaces the latest version.
+  const isMarked = sql`"resource" = ${resource} AND "id" IN (${keys})`;
+  // The version that marks the delete has no body. With `latest`, only it is kept.
   const versionStatements: Readonly<Record<HistoryPolicy, RawBuilder<unknown>[]>> = {
     none: [],
     latest: [
       sql`UPDATE ${versions} SET "version" = (SELECT t."_version" FROM ${rows} AS t WHERE t.${key} = ${versions}."id"),
-        "valid_from" = ${at}, "op" = 'delete', "body" = NULL, "source_text" = NULL WHERE ${ofThem}`,
+        "valid_from" = ${at}, "op" = 'delete', "body" = NULL, "source_text" = NULL WHERE ${isMarked}`,
     ],
     all: [
-      sql`UPDATE ${versions} SET "valid_to" = ${at} WHERE ${ofThem} AND "valid_to" IS NULL`,
+      sql`UPDATE ${versions} SET "valid_to" = ${at} WHERE ${isMarked} AND "valid_to" IS NULL`,
       sql`INSERT INTO ${versions} ("resource", "id", "version", "valid_from", "op", "hash")
-        SELECT ${resourceText}, t.${key}, t."_version", t."_synced_at", 'delete', t."_hash" ${marked}`,
+        SELECT ${resourceText}, t.${key}, t."_version", t."_synced_at", 'delete', t."_hash" ${fromMarked}`,
     ],
   };
   return [
@@ -62,11 +63,11 @@ function statementsFor(
     ...children.map((child) => sql`DELETE FROM ${named(child.name)} WHERE ${sql.id(child.key[0] ?? '')} IN (${keys})`),
     ...versionStatements[history],
     sql`INSERT INTO ${named('_sync_deletes')} ("resource", "id", "version", "deleted_at")
-      SELECT ${resourceText}, t.${key}, t."_version", t."_deleted_at" ${marked}`,
+      SELECT ${resourceText}, t.${key}, t."_version", t."_deleted_at" ${fromMarked}`,
   ];
 }
 
-/** Rows of a resource to be removed with all that is stored about them. */
+/** Rows of a resource to be removed, unlike `SoftDelete`, with all that is stored about them. */
 interface DroppedRows {
   resource: string;
   table: TableShape;
@@ -96,7 +97,7 @@ export function dropStatements({ own, rows: { named } }: TableAccess, dropped: D
   ].map((statement) => statement.compile(own));
 }
 
-/** Notes that deleted records are back; belongs to the transaction of their rows. */
+/** Notes that the service lists deleted records again; belongs to the transaction that restores their rows. */
 export function restoreDeletes(
   own: Kysely<OwnTables>,
   resource: string,
@@ -111,7 +112,7 @@ export function restoreDeletes(
   return inParts(keys).map((part) => restore.where('id', 'in', part).compile());
 }
 
-/** Rows made from stored bodies. */
+/** Rows that were made again from stored bodies, for example after a column was widened. */
 interface RowRewrite {
   lease: LeaseProof;
   resource: string;
@@ -134,6 +135,7 @@ export async function rewriteRows(warehouse: Warehouse, rewrite: RowRewrite): Pr
     const row = stored?.get(key);
     return row?.deletedAt === null && row.version === versions.get(key) ? row : null;
   };
+  // The first of the `width` cells of a row is the key of its record.
   const current = rows.map(({ table, width, cells }) => {
     return { table, width, cells: cells.filter((_, at) => currentRow(String(cells[at - (at % width)])) !== null) };
   });
@@ -143,19 +145,11 @@ export async function rewriteRows(warehouse: Warehouse, rewrite: RowRewrite): Pr
     const bytes = Buffer.alloc(0);
     return row === null ? [] : [{ key, version: row.version, hash: row.hash, syncedAt: row.syncedAt, bytes }];
   });
-  const page = {
-    resource,
-    history: 'none',
-    isRewrite: true,
-    requestedAt: '',
-    rows: current,
-    children,
-    records,
-  } as const;
-  await warehouse.commit({ rows: page, lease, statements });
+  const rewritten = { history: 'none', isRewrite: true, requestedAt: '' } as const;
+  await warehouse.commit({ rows: { ...rewritten, resource, rows: current, children, records }, lease, statements });
 }
 
-/** Of the records with these keys: how many have rows in the table, and how many have a value in each column. */
+/** Counts which of the records with these keys have rows in the table, and which have a value in each column. */
 export async function countFilled(
   { own, rows: { named } }: TableAccess,
   { name, key: [first = ''] }: TableShape,
@@ -173,7 +167,7 @@ export async function countFilled(
   return { records: rows[0]?.['records'] ?? 0, filled: new Map(filled) };
 }
 
-/** The last change of the columns that lost their values, by `columnKey`. */
+/** Reads the last change of each column that lost its values or has them again, by `columnKey`. */
 export async function readValueChanges(own: Kysely<OwnTables>, resource: string): Promise<Map<string, ValueChange>> {
   const rows = await own
     .selectFrom('_sync_schema_changes')
@@ -193,8 +187,6 @@ export function saveValueChanges(own: Kysely<OwnTables>, rows: readonly SchemaCh
   return inParts(rows).map((part) => own.insertInto('_sync_schema_changes').values(part).compile());
 }
 
-// Records that could not be stored.
-
 /** A rejected record with its reason and source text. The same text for the same reason is one row. */
 type Reject = Omit<RejectRow, 'first_seen' | 'last_seen' | 'resolved_at'>;
 
@@ -208,14 +200,14 @@ export function saveRejects(own: Kysely<OwnTables>, rejects: readonly Reject[], 
   return upsertRows(own, '_sync_rejects', [...distinct.values()], ['resource', 'hash', 'reason'], updated);
 }
 
-/** Resolves the rejects of records that were stored since. */
+/** Resolves the rejects of records that could be stored after all. */
 export function resolveRejects(
   own: Kysely<OwnTables>,
   resource: string,
   ids: readonly string[],
   at: string,
 ): CompiledQuery[] {
-  const resolve = resolved(own, resource, at);
+  const resolve = resolveOpenRejects(own, resource, at);
   return inParts(ids).map((part) => resolve.where('record_id', 'in', part).compile());
 }
 
@@ -226,10 +218,10 @@ export function resolveUnseenRejects(
   scanStartedAt: string,
   at: string,
 ): CompiledQuery {
-  return resolved(own, resource, at).where('last_seen', '<', scanStartedAt).compile();
+  return resolveOpenRejects(own, resource, at).where('last_seen', '<', scanStartedAt).compile();
 }
 
-function resolved(own: Kysely<OwnTables>, resource: string, at: string) {
+function resolveOpenRejects(own: Kysely<OwnTables>, resource: string, at: string) {
   const rejects = own.updateTable('_sync_rejects').set({ resolved_at: at });
   return rejects.where('resource', '=', resource).where('resolved_at', 'is', null);
 }

@@ -1,7 +1,7 @@
-// The budget of one origin and credential decides when the next request may start. It is plain data, so that processes
-// can share it in a database row, and the functions get the time as an argument. Limits that the service states come
-// first. Without them the limit is searched as TCP does (AIMD): a little faster after each success, much slower after
-// each 429.
+// The budget of one origin and credential decides when the next request may start. The rate limiter asks how long to wait
+// (`getDelay`), records the start of the request (`noteStart`), and its end with the response (`recordEnd`). Limits that the
+// service states come first. Without them the limit is searched as TCP does (AIMD): a little faster after each success,
+// much slower after each 429. A budget is plain data, which processes share in a database row: its field names are stored.
 import type { RateDialect } from '../../config/profile/rate-dialect.ts';
 import type { Lane } from '../../model/vocabulary.ts';
 import { type AnswerLimits, LONGEST_WAIT_MS } from './answer-limits.ts';
@@ -87,11 +87,11 @@ export interface Budget {
   started: number;
   /** When the latest request was due; the next one is due an interval of the rate later. */
   due: number;
-  /** Until when a quota last delayed a request. */
+  /** Until when a quota last delayed a request: earlier time is not caught up. */
   shutAt: number;
   /** When a request of live work (any lane that is not yielding) last started; null if none did. */
   liveAt: number | null;
-  /** When each process that shares the budget last stored anything. */
+  /** When each process that shares the budget last stored a heartbeat. */
   seen: Map<string, number>;
 }
 
@@ -107,9 +107,9 @@ const FORGET_MS = 60_000;
 const SLOTS_DECREASE = 0.9;
 /** Fraction of the slots that may be reserved for live work, which counts as used. */
 const RESERVED_FRACTION = 0.2;
-/** Slots are reserved for live work for this long after a live request. */
+/** Slots are reserved for this long after a request of live work, such as the fetch of a record after a webhook. */
 const LIVE_PERIOD_MS = 60_000;
-/** A process that has stored nothing for this long is considered dead, and its requests ended. */
+/** A process without a heartbeat for this long is considered dead, and its requests ended. */
 const MEMBER_TIMEOUT_MS = 5_000;
 
 /** Creates a budget without known limits. */
@@ -141,18 +141,18 @@ export function forgetWaits(budget: Budget): void {
 
 /** Returns the milliseconds until the next request may start; infinite if that depends on an answer in flight. */
 export function getDelay(budget: Budget, at: number): number {
-  const open = budget.open.size;
-  if (open > 0 && (budget.probing || open >= Math.floor(budget.slots))) return Number.POSITIVE_INFINITY;
-  const opensAt = getGate(budget, at, open);
-  if (opensAt > at) budget.shutAt = Number.isFinite(opensAt) ? opensAt : at;
-  const delay = Math.max(0, opensAt - at, budget.due + 1_000 / getRate(budget, at) - at);
+  const inFlight = budget.open.size;
+  if (inFlight > 0 && (budget.probing || inFlight >= Math.floor(budget.slots))) return Number.POSITIVE_INFINITY;
+  const allowedAt = getAllowedTime(budget, at, inFlight);
+  if (allowedAt > at) budget.shutAt = Number.isFinite(allowedAt) ? allowedAt : at;
+  const delay = Math.max(0, allowedAt - at, budget.due + 1_000 / getRate(budget, at) - at);
   // Finite, because no response will arrive that could change it.
-  return open > 0 ? delay : Math.min(delay, LONGEST_WAIT_MS + MAX_JITTER_MS);
+  return inFlight > 0 ? delay : Math.min(delay, LONGEST_WAIT_MS + MAX_JITTER_MS);
 }
 
-/** Returns the time from which pauses and quotas allow a request while `open` others are in flight. */
-function getGate({ quotas, pausedUntil, options }: Budget, at: number, open: number): number {
-  return Math.max(pausedUntil, ...[...quotas.values()].map((quota) => getOpenTime(quota, at, open, options.share)));
+/** Returns the time from which pauses and quotas allow a request while others are in flight. */
+function getAllowedTime({ quotas, pausedUntil, options }: Budget, at: number, inFlight: number): number {
+  return Math.max(pausedUntil, ...[...quotas.values()].map((quota) => getOpenTime(quota, at, inFlight, options.share)));
 }
 
 /** Returns the time until which no request is sent; null if requests are allowed. */
@@ -299,22 +299,22 @@ function pause(budget: Budget, until: number): void {
 }
 
 /**
- * Records that a process that shares the budget is alive, and removes dead processes with their requests. Returns true if
- * its last record is older than `aliveMs`. Requests of this process are removed unless `isKnown`.
+ * Records the heartbeat of a process that shares the budget. Removes dead processes with their requests, and requests of
+ * this process that it does not know. Returns true if its last heartbeat is so old that this one must be stored.
  */
-export function noteMember(
+export function recordHeartbeat(
   budget: Budget,
   { owner, isKnown }: { owner: string; isKnown: (request: number) => boolean },
   now: number,
-  aliveMs: number,
+  intervalMs: number,
 ): boolean {
   const { seen, open } = budget;
-  const isUnseen = now - (seen.get(owner) ?? Number.NEGATIVE_INFINITY) >= aliveMs;
+  const isDue = now - (seen.get(owner) ?? Number.NEGATIVE_INFINITY) >= intervalMs;
   for (const [other, at] of seen) if (now - at > MEMBER_TIMEOUT_MS) seen.delete(other);
   seen.set(owner, now);
   for (const [request, holder] of open) {
     if (holder.owner === owner ? !isKnown(request) : !seen.has(holder.owner)) open.delete(request);
   }
   budget.slots = Math.min(budget.slots, maxSlots(budget));
-  return isUnseen;
+  return isDue;
 }

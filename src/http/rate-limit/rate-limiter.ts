@@ -19,14 +19,14 @@ import {
   allowedRate,
   type Budget,
   closedUntil,
-  getDelay,
   type EndedRequest,
   forgetWaits,
+  getDelay,
   isOverShare,
   isYielding,
-  noteMember,
   noteStart,
   recordEnd,
+  recordHeartbeat,
   type ServiceLimits,
 } from './budget.ts';
 
@@ -303,7 +303,7 @@ class BudgetRateLimiter implements RateLimiter {
     // A failed statement may have stored a start that this process does not know of.
     const isKnown = (request: number): boolean =>
       this.#running.has(request) || this.#ended.some((ended) => ended.request === request);
-    const isHeartbeatDue = isShared && noteMember(budget, { owner, isKnown }, now, HEARTBEAT_MS);
+    const isHeartbeatDue = isShared && recordHeartbeat(budget, { owner, isKnown }, now, HEARTBEAT_MS);
     for (const ended of this.#ended) recordEnd(budget, owner, ended);
     const queue = [...this.#waiting];
     const granted: SchedulingPass['granted'] = [];

@@ -1,10 +1,9 @@
-// Sets the Prometheus gauges from the status.
+// Sets the Prometheus gauges from the snapshot that the status page shows, so that page and metrics never disagree.
 import { FILE_STATUSES } from '../../database/own-tables.ts';
 import type { StatusGauges } from '../../observe/metrics.ts';
 import { isOverdue } from './attention.ts';
 import type { ResourceStatus, SourceStatus, StatusSnapshot } from './snapshot.ts';
 
-/** Sets the gauges from the snapshot, so that the page and the metrics never disagree. */
 export function exposeStatus(gauges: StatusGauges, snapshot: StatusSnapshot): void {
   gauges.clear();
   for (const source of snapshot.sources) {

@@ -1,4 +1,5 @@
-// Reads the part of the status that the warehouse stores: last successes, runs, rejects, deletes held back, files.
+// Reads the part of the status that the warehouse stores (`readStoredStatus`): last successes, runs, rejected records, deletes
+// that wait for a user's decision, files. The rest is in the memory of a running `serve` (`source-status.ts`).
 import type { Kysely } from 'kysely';
 import type { SourceSettings } from '../../config/settings.ts';
 import type { StoredSizes } from '../../database/database.ts';
@@ -71,7 +72,7 @@ async function readResources(
     .groupBy(['resource', 'reason'])
     .orderBy('count', 'desc')
     .execute();
-  const held = await own
+  const heldDeletes = await own
     .selectFrom('_sync_suspects')
     .select(['resource', ({ fn }) => fn.countAll<number>().as('count')])
     .select(({ fn }) => [fn.min('found_at').as('since'), fn.max('detail').as('why')])
@@ -79,30 +80,39 @@ async function readResources(
     .groupBy('resource')
     .execute();
   const resources = new Map<string, StoredResource>();
-  for (const name of names) {
-    const row = checkpoints.find(({ resource }) => resource === name);
-    const [mode, pause] = [row?.walk_mode ?? null, pauses.get(name)];
-    const windows = (await readHeldWindows(own, name)).filter(({ released_at }) => released_at === null);
-    // Deletes of single records, and windows of reports whose new version would delete too much.
-    const deletes = held.find(({ resource }) => resource === name);
-    const since = [deletes?.since, ...windows.map(({ held_at }) => held_at)].flatMap((at) => at ?? []).toSorted()[0];
-    resources.set(name, {
-      last_success_at: parseStoredTime(row?.last_success_at),
-      last_full_at: parseStoredTime(row?.last_full_at),
+  for (const resource of names) {
+    const isOfResource = (row: { resource: string }): boolean => row.resource === resource;
+    const checkpoint = checkpoints.find(isOfResource);
+    const mode = checkpoint?.walk_mode;
+    const pause = pauses.get(resource);
+    resources.set(resource, {
+      last_success_at: parseStoredTime(checkpoint?.last_success_at),
+      last_full_at: parseStoredTime(checkpoint?.last_full_at),
       // Stored when the service asks for a wait that is longer than a run may take (`max_wait`).
-      parked_until: parseStoredTime(row?.due_at),
-      unfinished: row && mode ? { mode, pages: row.walk_pages, records: row.walk_records } : null,
+      parked_until: parseStoredTime(checkpoint?.due_at),
+      unfinished: mode ? { mode, pages: checkpoint.walk_pages, records: checkpoint.walk_records } : null,
       paused: pause === undefined ? null : { since: pause.at, by: pause.by },
-      runs: (await readRuns(own, { resource: name, limit: MAX_RUNS_PER_RESOURCE })).map(toPastRun),
-      rejects: rejects.flatMap(({ resource, reason, count }) => (resource === name ? [{ reason, count }] : [])),
-      suspects: {
-        held: (deletes?.count ?? 0) + windows.length,
-        held_since: parseStoredTime(since),
-        held_why: deletes?.why ?? windows[0]?.held ?? null,
-      },
+      runs: (await readRuns(own, { resource, limit: MAX_RUNS_PER_RESOURCE })).map(toPastRun),
+      rejects: rejects.filter(isOfResource).map(({ reason, count }) => ({ reason, count })),
+      suspects: await addHeldWindows(own, resource, heldDeletes.find(isOfResource)),
     });
   }
   return resources;
+}
+
+/** Adds held windows of reports, whose new version would delete too much, to held deletes of single records. */
+async function addHeldWindows(
+  own: Kysely<OwnTables>,
+  resource: string,
+  deletes: { count: number; since: string | null; why: string | null } | undefined,
+): Promise<StoredResource['suspects']> {
+  const windows = (await readHeldWindows(own, resource)).filter(({ released_at }) => released_at === null);
+  const [since] = [deletes?.since, ...windows.map(({ held_at }) => held_at)].flatMap((at) => at ?? []).toSorted();
+  return {
+    held: (deletes?.count ?? 0) + windows.length,
+    held_since: parseStoredTime(since),
+    held_why: deletes?.why ?? windows[0]?.held ?? null,
+  };
 }
 
 export function toPastRun(run: RunRecord): PastRun {
@@ -110,7 +120,7 @@ export function toPastRun(run: RunRecord): PastRun {
   return { ...run, seconds: finished_at === null ? null : (finished_at - started_at) / 1_000 };
 }
 
-/** The latest changes of tables and columns, the newest first. */
+/** Reads the latest changes of tables and columns, the newest first. */
 export async function readSchemaChanges(own: Kysely<OwnTables>, limit: number): Promise<SchemaChangeStatus[]> {
   const rows = await own
     .selectFrom('_sync_schema_changes')
@@ -178,11 +188,11 @@ function firstFailed(failed: readonly FileFailure[], resource: string): Troubled
 }
 
 /** Formats `197 files are here (6.2 MB), 2 wait, 1 failed`. */
-export function filesText(files: FilesStatus): string {
+export function formatFilesStatus(files: FilesStatus): string {
   const { waiting, failed, refused, gone } = files;
+  const stored = `${formatCount(files.stored, 'file is', 'files are')} here (${formatBytes(files.bytes)})`;
   const others = Object.entries({ wait: waiting, failed, refused, gone });
-  const counted = others.flatMap(([word, count]) => (count === 0 ? [] : [`${formatNumber(count)} ${word}`]));
-  return [`${formatCount(files.stored, 'file is', 'files are')} here (${formatBytes(files.bytes)})`, ...counted].join(
+  return [stored, ...others.flatMap(([word, count]) => (count === 0 ? [] : [`${formatNumber(count)} ${word}`]))].join(
     ', ',
   );
 }

@@ -14,7 +14,7 @@ import type { FilesFigures, Warning } from '../report.ts';
 import { markDueFiles } from './due-files.ts';
 import { type DueFile, fetchFile, type FilesContext } from './fetch-file.ts';
 import { type FileAddress, fileAddresses } from './file-address.ts';
-import { type FetchedFile, objectOf, saveOutcome } from './file-changes.ts';
+import { type FetchedFile, toObjectRow, saveOutcome } from './file-changes.ts';
 
 export interface FilesRequest {
   resources: readonly string[];
@@ -134,7 +134,7 @@ class FetchPass {
   async #save(file: FetchedFile): Promise<void> {
     const { warehouse, clock } = this.#context;
     const { row, outcome } = file;
-    const object = objectOf(outcome, clock.now());
+    const object = toObjectRow(outcome, clock.now());
     const changes = saveOutcome(warehouse.own, row, outcome, clock.now());
     const objects = object === null ? [] : saveObject(warehouse.own, object);
     await warehouse.apply([...changes, ...objects], this.#lease.proof());

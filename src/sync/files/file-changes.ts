@@ -1,16 +1,19 @@
-// Builds the statements that update the rows of files (`_sync_files`). A row is one content of one file, from `valid_from` until `valid_to`.
+// Builds the statements that update `_sync_files`, in which a row is one content of one file, from `valid_from` until
+// `valid_to`. First, when a record changed: the files that it names now are due to be fetched, others end
+// (`recordFileChanges`). Then, when a file was fetched, or could not be: its new content or its error (`saveOutcome`).
 import type { CompiledQuery, Kysely } from 'kysely';
 import type { FileObjectRow, FileRow, OwnTables, TimestampText } from '../../database/own-tables.ts';
 import { changeFile, fileKeyText, insertFiles, removeFile, replaceFile } from '../../database/state/files.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import type { FileAddress } from './file-address.ts';
 
-/** A record with its stored files, and those that it names by now. */
+/** A record with its files. */
 interface RecordFiles {
   id: string;
   hash: string;
-  /** The last row of each file. */
+  /** The last row of each stored file. */
   known: readonly FileRow[];
+  /** The files that the record names now. */
   found: readonly FileAddress[];
 }
 
@@ -18,7 +21,7 @@ interface RecordFilesContext {
   resource: string;
   /** Names of the stores by field, as the settings have them now. */
   stores: ReadonlyMap<string, string>;
-  /** True after a change of the settings: what was refused or failed, or belongs into another store, is requested again. */
+  /** True after a change of the settings: files that were refused or failed, or belong into another store, are due again. */
   isForced: boolean;
   at: TimestampText;
   /** When files that the record no longer names end. */
@@ -27,8 +30,7 @@ interface RecordFilesContext {
   scrub: (text: string) => string;
 }
 
-/** No error, and nothing is due. */
-const NOT_DUE = { due_at: null, attempts: 0, code: null, error: null } as const;
+const NO_ERROR_NOT_DUE = { due_at: null, attempts: 0, code: null, error: null } as const;
 const NO_CONTENT = {
   store: null,
   sha256: null,
@@ -40,7 +42,7 @@ const NO_CONTENT = {
   last_modified: null,
 } as const;
 
-/** The statements that store which files a record has: new and changed ones are due, those that it no longer names end. */
+/** Returns the statements for a changed record: its new and changed files are due, those that it no longer names end. */
 export function recordFileChanges(
   own: Kysely<OwnTables>,
   context: RecordFilesContext,
@@ -48,36 +50,37 @@ export function recordFileChanges(
 ): CompiledQuery[] {
   const { at, endedAt, scrub } = context;
   const { id, hash, known, found } = record;
-  const last = new Map(known.map((row) => [fileKeyText(row), row]));
-  const named = new Set(found.map((one) => fileKeyText({ record_id: id, ...one })));
-  const ended = known.filter((row) => row.valid_to === null && !named.has(fileKeyText(row)));
-  const changed = found.flatMap((stated) => {
-    const address = { ...stated, url: scrub(stated.url) };
-    const row = last.get(fileKeyText({ record_id: id, ...address }));
+  const stored = new Map(known.map((row) => [fileKeyText(row), row]));
+  const named = new Set(found.map((file) => fileKeyText({ record_id: id, ...file })));
+  const unnamed = known.filter((row) => row.valid_to === null && !named.has(fileKeyText(row)));
+  const ends = unnamed.map((row) => {
+    // A file that was never fetched leaves no earlier content.
+    return row.sha256 === null ? removeFile(own, row) : changeFile(own, row, endedChange(row, endedAt));
+  });
+  const changes = found.flatMap((file) => {
+    const address = { ...file, url: scrub(file.url) };
+    const row = stored.get(fileKeyText({ record_id: id, ...address }));
     // The record never had this file, or had it once.
     if (row?.valid_to !== null) return insertFiles(own, [newRow(context, record, address, row)]);
     return address.fault === null
       ? markDueIfChanged(own, context, hash, address, row)
       : endContent(own, row, { ...REFUSED, url: address.url, error: address.fault, record_hash: hash }, at);
   });
-  // A file that was never fetched leaves no earlier content.
-  const endFile = (row: FileRow) =>
-    row.sha256 === null ? removeFile(own, row) : changeFile(own, row, asEarlier(row, endedAt));
-  return [...ended.map(endFile), ...changed];
+  return [...ends, ...changes];
 }
 
 const REFUSED = { status: 'refused', code: 'file_address', next_url: null, due_at: null, attempts: 0 } as const;
 
-/** The row of a file that the record did not have before. If it had it once, at this address, its content may be the same. */
+/** Returns the row of a new file. If the record had it once (`before`), at this address, its content may be the same. */
 function newRow(
   { resource, at }: RecordFilesContext,
   { id, hash }: RecordFiles,
   { field, position, url, fault }: FileAddress,
   before: FileRow | undefined,
 ): FileRow {
-  const isBack = before !== undefined && before.url === url && fault === null;
+  const mayHaveContent = before !== undefined && before.url === url && fault === null;
   return {
-    ...(isBack ? before : NO_CONTENT),
+    ...(mayHaveContent ? before : NO_CONTENT),
     resource,
     record_id: id,
     field,
@@ -85,7 +88,7 @@ function newRow(
     version: (before?.version ?? 0) + 1,
     url,
     next_url: null,
-    ...NOT_DUE,
+    ...NO_ERROR_NOT_DUE,
     ...(fault === null ? { status: 'waiting', due_at: at } : { ...REFUSED, error: fault }),
     record_hash: hash,
     fetched_at: null,
@@ -94,7 +97,7 @@ function newRow(
   };
 }
 
-/** Has a current file requested again if its record or address changed, or as `isForced` says. */
+/** Makes a current file due again if its record or address changed, or as `isForced` says. */
 function markDueIfChanged(
   own: Kysely<OwnTables>,
   { stores, isForced, at }: RecordFilesContext,
@@ -103,21 +106,21 @@ function markDueIfChanged(
   row: FileRow,
 ): CompiledQuery[] {
   const isSame = row.record_hash === hash && (row.next_url ?? row.url) === url;
-  const isElsewhere = row.store !== null && row.store !== stores.get(field);
+  const isInOtherStore = row.store !== null && row.store !== stores.get(field);
   const isDone = row.status === 'stored' || row.status === 'waiting';
-  if (isSame && (!isForced || (isDone && !isElsewhere))) return [];
+  if (isSame && (!isForced || (isDone && !isInOtherStore))) return [];
   // A stored file keeps its `url` until the content at the new one is fetched.
   const address = row.sha256 === null ? { url, next_url: null } : { next_url: url === row.url ? null : url };
-  return [changeFile(own, row, { ...NOT_DUE, ...address, record_hash: hash, status: 'waiting', due_at: at })];
+  return [changeFile(own, row, { ...NO_ERROR_NOT_DUE, ...address, record_hash: hash, status: 'waiting', due_at: at })];
 }
 
-/** The changes that turn the current row into that of an earlier content. */
-function asEarlier(row: FileRow, at: TimestampText): Partial<FileRow> {
+/** Returns the change that makes the current row that of an earlier content. */
+function endedChange(row: FileRow, at: TimestampText): Partial<FileRow> {
   const valid_to = at < row.valid_from ? row.valid_from : at;
-  return { ...NOT_DUE, status: 'stored', next_url: null, valid_to };
+  return { ...NO_ERROR_NOT_DUE, status: 'stored', next_url: null, valid_to };
 }
 
-/** Ends the content of a file that stays without one, for the reason in `change`. */
+/** Ends the content of a file, which has none from then on, for the reason in `change`. */
 function endContent(
   own: Kysely<OwnTables>,
   row: FileRow,
@@ -125,12 +128,12 @@ function endContent(
   at: TimestampText,
 ): CompiledQuery[] {
   if (row.sha256 === null) return [changeFile(own, row, change)];
-  const before = asEarlier(row, at);
+  const before = endedChange(row, at);
   const valid_from = before.valid_to ?? at;
   return replaceFile(own, row, before, { ...NO_CONTENT, ...change, valid_from, valid_to: null });
 }
 
-/** By these the service decides whether it still serves the same content. */
+/** Headers of a response by which the service can later tell that it still serves the same content (304). */
 export interface Validators {
   etag: string | null;
   last_modified: string | null;
@@ -155,8 +158,8 @@ export interface FetchedFile {
   outcome: FileOutcome;
 }
 
-/** The object that is in its store after this outcome; null if there is none. */
-export function objectOf(outcome: FileOutcome, now: number): FileObjectRow | null {
+/** Returns the row of the object that this outcome has put into a store; null if it has put none. */
+export function toObjectRow(outcome: FileOutcome, now: number): FileObjectRow | null {
   if (outcome.is !== 'fetched' && outcome.is !== 'unchanged') return null;
   const { store, sha256, bytes, type, width, height } = outcome.content;
   return { store, sha256, bytes, type, width, height, stored_at: timestampText(now), checked_at: null, missing: 0 };
@@ -171,16 +174,23 @@ export function waitAfter(attempts: number): number {
   return Math.min(MAX_WAIT_MS, FIRST_WAIT_MS * WAIT_GROWTH ** Math.max(0, attempts - 1));
 }
 
-/** The statements that store an outcome; `now` in epoch milliseconds. */
+/** Returns the statements that store the outcome of fetching a file; `now` in epoch milliseconds. */
 export function saveOutcome(own: Kysely<OwnTables>, row: FileRow, outcome: FileOutcome, now: number): CompiledQuery[] {
   const at = timestampText(now);
   switch (outcome.is) {
     case 'fetched':
     case 'unchanged': {
       const { url, content } = outcome;
-      const stored = { ...NOT_DUE, next_url: null, ...content, status: 'stored', url, fetched_at: at } as const;
+      const stored = {
+        ...NO_ERROR_NOT_DUE,
+        next_url: null,
+        ...content,
+        status: 'stored',
+        url,
+        fetched_at: at,
+      } as const;
       if (row.sha256 === null || row.sha256 === content.sha256) return [changeFile(own, row, stored)];
-      const before = asEarlier(row, at);
+      const before = endedChange(row, at);
       return replaceFile(own, row, before, { ...stored, valid_from: before.valid_to ?? at, valid_to: null });
     }
     case 'gone':
@@ -189,7 +199,14 @@ export function saveOutcome(own: Kysely<OwnTables>, row: FileRow, outcome: FileO
         outcome.is === 'gone'
           ? { code: 'file_gone', error: 'the service no longer has it' }
           : { code: outcome.code, error: outcome.reason };
-      const change = { ...NOT_DUE, next_url: null, status: outcome.is, url: outcome.url, fetched_at: at, ...why };
+      const change = {
+        ...NO_ERROR_NOT_DUE,
+        next_url: null,
+        status: outcome.is,
+        url: outcome.url,
+        fetched_at: at,
+        ...why,
+      };
       return endContent(own, row, change, at);
     }
     case 'deferred':

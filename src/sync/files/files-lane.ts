@@ -18,7 +18,7 @@ import { openStores } from '../../object-store/open-stores.ts';
 import { endedStatus, isOfFiles, isPartial, overallStatus, type ResourceReport, type RunReport } from '../report.ts';
 import type { FilesContext } from './fetch-file.ts';
 import { fetchFiles, type FilesReport, type FilesRequest, reportFiles } from './fetch-files.ts';
-import { ownedStores } from './owned-stores.ts';
+import { createOwnedStoreOpener } from './owned-stores.ts';
 
 /** Fetches the files of one source. Stores and downloads are opened with their first use. */
 export interface FilesLane {
@@ -44,7 +44,7 @@ export function createFilesLane(options: LaneOptions): FilesLane {
   const { settings, clock, client, warehouse, scrub } = options;
   const stores = openStores(settings, { clock, mayCreate: true });
   let downloader: Downloader | null = null;
-  const storeAt = ownedStores({ warehouse, storeAt: (address) => stores.at(address) });
+  const storeAt = createOwnedStoreOpener({ warehouse, storeAt: (address) => stores.at(address) });
   const openDownloader = (): Downloader =>
     createDownloader({
       client: client.parts,

@@ -1,4 +1,5 @@
-// Opens object stores that belong to this database, and finds the objects in them that no file has.
+// Opens object stores only for the database that owns them. Two copies with one bucket would each remove the files of the
+// other as unknown, so a store is marked with its owner. Also finds the objects of a store that no file has.
 import { randomUUID } from 'node:crypto';
 import type { FilesSettings, StoreAddress } from '../../config/profile/file-fields.ts';
 import { knownContents } from '../../database/state/file-contents.ts';
@@ -7,7 +8,7 @@ import type { Clock } from '../../model/clock.ts';
 import { ConfigError, SyncError } from '../../model/errors.ts';
 import type { ObjectStore, StoredObject } from '../../object-store/object-store.ts';
 
-/** The stored files of a source, for commands that send the service no request. */
+/** What commands need that work on the stored files of a source without a request to the service. */
 export interface SourceFiles {
   warehouse: Warehouse;
   settings: FilesSettings;
@@ -18,10 +19,10 @@ export interface SourceFiles {
 }
 
 /**
- * Opens stores to write to them or remove from them, and marks a store without an owner as that of this database. Throws
- * `ConfigError` (`file_store_taken`) for the store of another database, whose files are unknown here.
+ * Returns a function that opens a store to write to it or remove from it. A store without an owner is marked as that of this
+ * database. Throws `ConfigError` (`file_store_taken`) for the store of another database.
  */
-export function ownedStores(files: Pick<SourceFiles, 'warehouse' | 'storeAt'>): SourceFiles['storeAt'] {
+export function createOwnedStoreOpener(files: Pick<SourceFiles, 'warehouse' | 'storeAt'>): SourceFiles['storeAt'] {
   const { warehouse, storeAt } = files;
   const verified = new Set<ObjectStore>();
   return async (address) => {
@@ -29,7 +30,7 @@ export function ownedStores(files: Pick<SourceFiles, 'warehouse' | 'storeAt'>): 
     if (verified.has(store)) return store;
     const owner = await readOwner(warehouse);
     await store.setOwner(owner).catch((error: unknown) => {
-      // Without room it is marked another time.
+      // If the store is full, it is marked when it is next opened.
       if (!(error instanceof SyncError) || error.code !== 'file_store_full') throw error;
     });
     const marked = await store.owner();
@@ -44,7 +45,7 @@ export function ownedStores(files: Pick<SourceFiles, 'warehouse' | 'storeAt'>): 
   };
 }
 
-/** The name by which this database, and every copy of it, marks its stores; created with its first use. */
+/** Reads the name by which this database, and every copy of it, marks its stores; creates it with its first use. */
 async function readOwner(warehouse: Warehouse): Promise<string> {
   const { own } = warehouse;
   const found = own.selectFrom('_sync_file_owner').select('owner');
@@ -55,21 +56,21 @@ async function readOwner(warehouse: Warehouse): Promise<string> {
   return (await found.executeTakeFirstOrThrow()).owner;
 }
 
-const OBJECTS_PER_STEP = 200;
+const OBJECTS_PER_BATCH = 200;
 
-/** The objects of a store that no file has or had, in steps. */
+/** Lists the objects of a store that no file has or had, in batches. */
 export async function* findUnreferenced({ own }: Warehouse, store: ObjectStore): AsyncGenerator<StoredObject[]> {
-  let step: StoredObject[] = [];
-  const takeUnnamed = async (): Promise<StoredObject[]> => {
-    const objects = step;
-    step = [];
+  const withoutFile = async (objects: readonly StoredObject[]): Promise<StoredObject[]> => {
     const hashes = objects.map(({ sha256 }) => sha256);
     const named = await knownContents(own, '_sync_files', store.name, hashes);
     return objects.filter(({ sha256 }) => !named.has(sha256));
   };
+  let batch: StoredObject[] = [];
   for await (const object of store.list()) {
-    step.push(object);
-    if (step.length === OBJECTS_PER_STEP) yield await takeUnnamed();
+    batch.push(object);
+    if (batch.length < OBJECTS_PER_BATCH) continue;
+    yield await withoutFile(batch);
+    batch = [];
   }
-  yield await takeUnnamed();
+  yield await withoutFile(batch);
 }

@@ -14,7 +14,7 @@ import { FILES_LEASE, resourcesWithFiles } from '../../database/state/files.ts';
 import { acquireLease, type Lease } from '../../database/state/leases.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import type { ObjectStore, StoredObject } from '../../object-store/object-store.ts';
-import { findUnreferenced, ownedStores, type SourceFiles } from './owned-stores.ts';
+import { findUnreferenced, createOwnedStoreOpener, type SourceFiles } from './owned-stores.ts';
 
 /** What pruning has removed; sizes in bytes. */
 export interface FilesPruned {
@@ -45,7 +45,7 @@ export async function pruneFiles(files: SourceFiles, profile: Profile): Promise<
   const { own } = warehouse;
   const lease = await acquireLease(warehouse, FILES_LEASE, clock);
   try {
-    const stores = await Promise.all(storesOf(settings).map(ownedStores(files)));
+    const stores = await Promise.all(storesOf(settings).map(createOwnedStoreOpener(files)));
     const before = clock.now() - settings.grace;
     const pruned = { rows: 0, objects: 0, bytes: 0, unfinished: 0 };
     for (const resource of await resourcesWithFiles(own)) {
@@ -108,7 +108,7 @@ export async function eraseUnreferenced(files: Omit<SourceFiles, 'signal'>): Pro
   const { warehouse, settings, clock } = files;
   const { own } = warehouse;
   if ((await unreferencedObjects(own)).length === 0) return 0;
-  const storeAt = ownedStores(files);
+  const storeAt = createOwnedStoreOpener(files);
   const lease = await acquireLease(warehouse, FILES_LEASE, clock);
   try {
     const byStore = Map.groupBy(await unreferencedObjects(own), ({ store }) => store);

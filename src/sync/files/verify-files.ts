@@ -1,4 +1,5 @@
-// Compares the object stores with the rows that name their objects, by size and hash.
+// `files verify`: reads every object of the stores, and compares its size and hash with the rows of files that name it. A disk
+// may have lost or damaged an object; with `--repair`, the next run fetches it again.
 import { createHash } from 'node:crypto';
 import { pMapIterable } from 'p-map';
 import { storesOf } from '../../config/profile/file-fields.ts';
@@ -18,7 +19,7 @@ import { errorCode, SyncError } from '../../model/errors.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import { storeError } from '../../object-store/file-system.ts';
 import type { ObjectStore } from '../../object-store/object-store.ts';
-import { findUnreferenced, ownedStores, type SourceFiles } from './owned-stores.ts';
+import { findUnreferenced, createOwnedStoreOpener, type SourceFiles } from './owned-stores.ts';
 
 /** What may be wrong with a content that files name. Stable: scripts may match on them. */
 export const FILE_FAULTS = {
@@ -33,23 +34,24 @@ export type FileFault = keyof typeof FILE_FAULTS;
 export interface FaultyFile {
   kind: FileFault;
   store: string;
-  /** Null for all of a store. */
+  /** Null for all contents of a store. */
   sha256: string | null;
-  /** Files that show it, or did; the first ones. */
+  /** The first files that have or had this content. */
   files: readonly ContentUse[];
 }
 
 /** What a verification of files has found; sizes in bytes. */
 export interface FilesVerified {
   verdict: 'equal' | 'differs';
-  /** Distinct contents, and the files that name them. */
+  /** Distinct contents. */
   objects: number;
+  /** Files that have or had one of them. */
   files: number;
   bytes: number;
   faults: { count: number; by_kind: Partial<Record<FileFault, number>>; first: FaultyFile[] };
-  /** In the stores, and named by no file. */
+  /** Objects in the stores that no file has or had. */
   orphans: { objects: number; bytes: number };
-  /** Files that are fetched again, and contents that no file shows any more; null without `--repair`. */
+  /** Files that are fetched again, and faults that stay, because no current file has the content; null without `--repair`. */
   repaired: { again: number; left: number } | null;
 }
 
@@ -68,12 +70,12 @@ interface FilesVerification extends SourceFiles {
 }
 
 /**
- * Compares the stores with what files name: that each content exists, with its size and its hash. Writes only when each
- * was last found intact; with `isRepaired` it takes the lease of the files, and has the next run fetch again what is
- * wrong. Throws `lease_held` then, and what a store throws that cannot be read at all.
+ * Verifies that each content that files name is in its store, with its size and its hash. Writes only when it last found a
+ * content intact, unless `isRepaired`: then missing and damaged contents become due to be fetched again, under the lease of
+ * the files. Throws `lease_held` if another process has that lease, and what a store throws that cannot be read at all.
  */
-export async function verifyFiles(kept: SourceFiles, isRepaired: boolean): Promise<FilesVerified> {
-  const { warehouse, clock, settings } = kept;
+export async function verifyFiles(files: SourceFiles, isRepaired: boolean): Promise<FilesVerified> {
+  const { warehouse, clock, settings } = files;
   const lease = isRepaired ? await acquireLease(warehouse, FILES_LEASE, clock) : null;
   try {
     const repaired = { again: 0, left: 0 };
@@ -86,10 +88,10 @@ export async function verifyFiles(kept: SourceFiles, isRepaired: boolean): Promi
       orphans: { objects: 0, bytes: 0 },
       repaired: isRepaired ? repaired : null,
     };
-    const verification = { ...kept, lease, began: clock.now(), found, repaired };
+    const verification = { ...files, lease, began: clock.now(), found, repaired };
     const stores = storesOf(settings);
     // A store that is only read may belong to another database.
-    const storeAt = isRepaired ? ownedStores(kept) : kept.storeAt;
+    const storeAt = isRepaired ? createOwnedStoreOpener(files) : files.storeAt;
     for (const address of stores) await verifyStore(verification, await storeAt(address));
     for (const store of await knownStores(warehouse.own)) {
       if (!stores.some(({ name }) => name === store)) await addUnknownStore(verification, store);
@@ -108,12 +110,12 @@ async function verifyStore(verification: FilesVerification, store: ObjectStore):
     if (statements.length > 0) await warehouse.apply(statements);
     intact = [];
   };
-  const judged = pMapIterable(
-    allReferences(warehouse.own, store.name),
+  const compared = pMapIterable(
+    readReferences(warehouse.own, store.name),
     async (reference) => ({ reference, fault: await findFault(verification, store, reference) }),
     { concurrency: MAX_PARALLEL_READS },
   );
-  for await (const { fault, reference } of judged) {
+  for await (const { fault, reference } of compared) {
     signal.throwIfAborted();
     found.objects += 1;
     found.files += reference.files;
@@ -123,16 +125,16 @@ async function verifyStore(verification: FilesVerification, store: ObjectStore):
     if (intact.length >= CONTENTS_PER_COMMIT) await save();
   }
   await save();
-  for await (const unnamed of findUnreferenced(warehouse, store)) {
+  for await (const unreferenced of findUnreferenced(warehouse, store)) {
     signal.throwIfAborted();
     // The row of an object that was stored meanwhile may not be written yet.
-    const orphans = unnamed.filter(({ storedAt }) => storedAt < began);
+    const orphans = unreferenced.filter(({ storedAt }) => storedAt < began);
     found.orphans.objects += orphans.length;
     for (const { bytes } of orphans) found.orphans.bytes += bytes;
   }
 }
 
-async function* allReferences(own: SourceFiles['warehouse']['own'], store: string): AsyncGenerator<Reference> {
+async function* readReferences(own: SourceFiles['warehouse']['own'], store: string): AsyncGenerator<Reference> {
   for (let after: string | null = ''; after !== null;) {
     const references: Reference[] = await referencesAfter(own, store, after, CONTENTS_PER_COMMIT);
     yield* references;
@@ -153,13 +155,14 @@ async function addFault(
   { warehouse, clock, lease, found, repaired }: FilesVerification,
   kind: FileFault,
   store: ObjectStore,
-  { sha256, shown }: Reference,
+  { sha256, shown: currentFiles }: Reference,
 ): Promise<void> {
   const isListed = found.faults.first.length < MAX_LISTED_FAULTS;
   const files = isListed ? await filesWithContent(warehouse.own, store.name, sha256, MAX_LISTED_FILES) : [];
   countFault(found, { kind, store: store.name, sha256, files });
   if (lease === null) return;
-  if (shown === 0) {
+  if (currentFiles === 0) {
+    // No record has the content any more, so the service need not have it either.
     repaired.left += 1;
     return;
   }
@@ -167,7 +170,7 @@ async function addFault(
   if (kind !== 'missing') await store.remove(sha256);
   const now = timestampText(clock.now());
   await warehouse.apply(refetchContents(warehouse.own, store.name, [sha256], now), lease.proof());
-  repaired.again += shown;
+  repaired.again += currentFiles;
 }
 
 function countFault(found: FilesVerified, fault: FaultyFile): void {
@@ -186,12 +189,12 @@ async function findFault(
 ): Promise<FileFault | null> {
   signal.throwIfAborted();
   const hash = createHash('sha256');
-  let found = 0;
+  let foundBytes = 0;
   try {
     const content: AsyncIterable<Buffer> = await store.read(sha256);
     for await (const chunk of content) {
       hash.update(chunk);
-      found += chunk.length;
+      foundBytes += chunk.length;
     }
   } catch (error) {
     if (error instanceof SyncError && error.code === 'file_missing') {
@@ -199,10 +202,10 @@ async function findFault(
       const named = await knownContents(warehouse.own, '_sync_files', store.name, [sha256]);
       return named.size > 0 ? 'missing' : null;
     }
-    // A part of the disk that cannot be read.
+    // The disk cannot read a part of the object.
     if (errorCode(error) === 'EIO') return 'content';
     throw storeError(store.shown, error);
   }
-  if (found !== bytes) return 'size';
+  if (foundBytes !== bytes) return 'size';
   return hash.digest('hex') === sha256 ? null : 'content';
 }

@@ -1,4 +1,5 @@
-// Erases the records that an operator has named: rows, versions, files, and quotes in stored messages.
+// Erases the records that an operator has named with `content-sync forget`: rows, versions, files, and everything in stored
+// messages and scan positions that quotes them (`eraseForgotten`).
 import { type CompiledQuery, sql } from 'kysely';
 import type { CheckpointRow } from '../../database/own-tables.ts';
 import { deleteSeenPages, NO_SCAN, readCheckpoint, saveCheckpoint } from '../../database/state/checkpoints.ts';
@@ -46,14 +47,14 @@ async function eraseStep(context: ResourceContext, requests: readonly ForgetRequ
   const values = collectValues([...(await readBodies(context, ids)), ...rejects.map(({ body }) => body)]);
   const erase = createTextEraser(ids, values);
   const erased_at = timestampText(clock.now());
-  const copied = traceTables(traced).filter(({ what }) => what !== 'files');
+  const tables = traceTables(traced).filter(({ what }) => what !== 'files');
   const examples = own.updateTable('_sync_columns').set({ example: null }).where('resource', '=', resource);
-  const openRejects = own.deleteFrom('_sync_rejects').where('resource', '=', resource);
+  const deleteReject = own.deleteFrom('_sync_rejects').where('resource', '=', resource);
   await owned.commit([
-    ...copied.map((table) => sql`DELETE ${fromTraces(traced, table, sql`IN (${sql.join(ids)})`)}`.compile(own)),
+    ...tables.map((table) => sql`DELETE ${fromTraces(traced, table, sql`IN (${sql.join(ids)})`)}`.compile(own)),
     // `eraseUnreferenced` finds the contents that no other record has.
     ...deleteFilesOf(own, resource, ids),
-    ...rejects.map(({ hash, reason }) => openRejects.where('hash', '=', hash).where('reason', '=', reason).compile()),
+    ...rejects.map(({ hash, reason }) => deleteReject.where('hash', '=', hash).where('reason', '=', reason).compile()),
     ...(await erasePositions(context, ids, erase)),
     ...(await Promise.all(QUOTING_TABLES.map((table) => eraseQuotes(warehouse, table, erase)))).flat(),
     examples.compile(),
@@ -69,15 +70,15 @@ async function readBodies({ warehouse, owned }: ResourceContext, ids: readonly s
   return rows.flatMap(({ body, source_text }) => [body, source_text].filter((text) => text !== null));
 }
 
-/** Erases the positions of scans and feeds that contain an erased id. */
+/** Returns the statements that erase the positions of scans and feeds that contain an erased id. */
 async function erasePositions(
   { warehouse: { own }, owned: { resource } }: ResourceContext,
   ids: readonly string[],
   erase: (text: string) => string,
 ): Promise<CompiledQuery[]> {
-  const hasIdIn = (text: string): boolean => ids.includes(text) || erase(text) !== text;
+  const quotesId = (text: string): boolean => ids.includes(text) || erase(text) !== text;
   // In a position, ids may be numbers, or encoded.
-  const hasId = (text: string | null): boolean => text !== null && [text, ...storedTexts(text)].some(hasIdIn);
+  const hasId = (text: string | null): boolean => text !== null && [text, ...storedTexts(text)].some(quotesId);
   const statements: CompiledQuery[] = [];
   const checkpoint = await readCheckpoint(own, resource);
   const changed = checkpoint === null ? null : withoutIds(checkpoint, hasId, ids);
@@ -86,15 +87,15 @@ async function erasePositions(
   const feeds = await own.selectFrom('_sync_feeds').selectAll().where('resource', '=', resource).execute();
   for (const { feed, cursor, page, fresh } of feeds) {
     if (![cursor, page, fresh].some(hasId)) continue;
-    const rest = { cursor: hasId(cursor) ? null : cursor, page: null, fresh: hasId(fresh) ? null : fresh };
-    const row = own.updateTable('_sync_feeds').set(rest).where('resource', '=', resource).where('feed', '=', feed);
-    statements.push(row.compile());
+    const without = { cursor: hasId(cursor) ? null : cursor, page: null, fresh: hasId(fresh) ? null : fresh };
+    const update = own.updateTable('_sync_feeds').set(without).where('resource', '=', resource);
+    statements.push(update.where('feed', '=', feed).compile());
   }
-  const reshapes = own.updateTable('_sync_reshapes').set({ done_up_to: '' }).where('resource', '=', resource);
-  return [...statements, reshapes.where('done_up_to', 'in', ids).compile()];
+  const restartReshape = own.updateTable('_sync_reshapes').set({ done_up_to: '' }).where('resource', '=', resource);
+  return [...statements, restartReshape.where('done_up_to', 'in', ids).compile()];
 }
 
-/** Null if the checkpoint has no erased id. A scan whose next page is named by an id begins again. */
+/** Returns the checkpoint without erased ids; null if it has none. A scan whose next page is named by an id restarts. */
 function withoutIds(
   row: CheckpointRow,
   hasId: (text: string | null) => boolean,
@@ -112,10 +113,13 @@ function withoutIds(
   };
 }
 
-/** The question that a filter has failed, with keys of no record instead of erased ones: the filter stays distrusted. */
+/**
+ * Replaces erased keys in the question that a filter has failed (see `filter/verify-filter.ts`). No record has the new key,
+ * so the filter cannot answer the question by it, and stays untrusted.
+ */
 function withoutKeys(question: string | null, ids: readonly string[]): string | null {
-  const known = new Set<unknown>(ids);
-  return question && JSON.stringify(JSON.parse(question), (_, value: unknown) => (known.has(value) ? ERASED : value));
+  const erased = new Set<unknown>(ids);
+  return question && JSON.stringify(JSON.parse(question), (_, value: unknown) => (erased.has(value) ? ERASED : value));
 }
 
 /** Internal tables whose texts may quote a record, such as errors and warnings of runs. */
@@ -134,10 +138,10 @@ async function eraseQuotes(
   for (const row of rows) {
     for (const [column, value] of Object.entries(row)) {
       if (KEY_COLUMNS.has(column) || typeof value !== 'string') continue;
-      const rest = erase(value);
-      if (rest === value) continue;
+      const cleaned = erase(value);
+      if (cleaned === value) continue;
       const name = sql.id(column);
-      const update = sql`UPDATE ${named(table)} SET ${name} = ${rest} WHERE ${name} = ${value}`;
+      const update = sql`UPDATE ${named(table)} SET ${name} = ${cleaned} WHERE ${name} = ${value}`;
       changed.set(JSON.stringify([column, value]), update.compile(own));
     }
   }

@@ -1,4 +1,5 @@
-// Finds where a warehouse stores data of a record: rows that name its id, and texts that quote its values.
+// Finds what a warehouse stores about a record that `forget` erases: rows that name its id (`countTraces`), and texts about
+// something else that quote it, such as an error `invalid date in the record of ann@example.com` (`createTextEraser`).
 import { type RawBuilder, sql } from 'kysely';
 import type { ResourceProfile } from '../../config/profile/profile.ts';
 import type { TableAccess } from '../../database/reading.ts';
@@ -33,7 +34,7 @@ export interface TracedResource {
 
 /** A table with a column of record ids. */
 interface TraceTable {
-  /** The count to which its rows belong. */
+  /** The count to which its rows are added. */
   what: keyof TraceCounts;
   table: string;
   column: string;
@@ -41,7 +42,7 @@ interface TraceTable {
   isInternal: boolean;
 }
 
-/** The tables that name records by their ids, except `_sync_rejects`, whose id may be in the body only. */
+/** Lists the tables with a column of record ids. `_sync_rejects` is not among them: its id may be only in the body. */
 export function traceTables({ shape }: TracedResource): TraceTable[] {
   const copied = (shape?.tables ?? []).map(({ name, path, key: [column = ''] }): TraceTable => {
     return { what: path.length === 0 ? 'rows' : 'children', table: name, column, isInternal: false };
@@ -55,7 +56,7 @@ export function traceTables({ shape }: TracedResource): TraceTable[] {
   ];
 }
 
-/** `FROM ... WHERE ...` for the rows of a table whose id meets a condition. */
+/** Returns `FROM ... WHERE ...` for the rows of a table whose id meets a condition. */
 export function fromTraces(
   { warehouse, resource }: TracedResource,
   { table, column, isInternal }: TraceTable,
@@ -82,7 +83,7 @@ export async function countTraces(traced: TracedResource, ids: readonly string[]
   return counts;
 }
 
-/** Reads the rejected records with these ids. The id of a record is in its row, or only in its body. */
+/** Reads the rejected records with these ids. If `record_id` of such a row is null, the id is read from the body. */
 export async function readRejects(
   { warehouse, resource, profile }: TracedResource,
   ids: readonly string[],
@@ -106,7 +107,7 @@ function findId(body: string, { id }: ResourceProfile): string | null {
   }
 }
 
-/** Replaces what is erased within a text that stays. */
+/** Replaces an erased id or value in a text that stays. */
 export const ERASED = '***';
 /** A shorter id occurs by chance: it is only erased in quotes. */
 const MIN_ID_CHARS = 4;
@@ -142,21 +143,21 @@ export function collectValues(bodies: readonly string[]): Set<string> {
 
 /** Returns a function that erases ids and values of records from a text about something else. */
 export function createTextEraser(ids: readonly string[], values: ReadonlySet<string>): (text: string) => string {
-  const long = [...values].filter(({ length }) => length >= MIN_VALUE_CHARS);
-  const quotable = long.map((value) => value.slice(0, MAX_QUOTED_CHARS));
-  const words = [...ids.filter(({ length }) => length >= MIN_ID_CHARS), ...quotable];
-  const forms = new Set(words.toSorted((a, b) => b.length - a.length).flatMap(writtenForms));
-  const short = ids.filter(({ length }) => length > 0 && length < MIN_ID_CHARS);
-  const quoted = new Set(short.flatMap(writtenForms));
+  const longIds = ids.filter(({ length }) => length >= MIN_ID_CHARS);
+  const longValues = [...values].filter(({ length }) => length >= MIN_VALUE_CHARS);
+  const words = [...longIds, ...longValues.map((value) => value.slice(0, MAX_QUOTED_CHARS))];
+  const wordForms = new Set(words.toSorted((a, b) => b.length - a.length).flatMap(writtenForms));
+  const shortIds = ids.filter(({ length }) => length > 0 && length < MIN_ID_CHARS);
+  const shortForms = new Set(shortIds.flatMap(writtenForms));
   return (text) => {
     let rest = text;
-    for (const form of forms) rest = eraseForm(rest, form, isWholeWord);
-    for (const form of quoted) rest = eraseForm(rest, form, isQuoted);
+    for (const form of wordForms) rest = eraseForm(rest, form, isWholeWord);
+    for (const form of shortForms) rest = eraseForm(rest, form, isQuoted);
     return rest;
   };
 }
 
-/** True if a found text is erased, by what comes before and after it. */
+/** Decides from the characters before and after a found text whether it is erased. */
 type IsErased = (before: string, after: string) => boolean;
 
 const isWholeWord: IsErased = (before, after) => !/[\p{L}\p{N}_]$/u.test(before) && !/^[\p{L}\p{N}_]/u.test(after);
@@ -174,7 +175,7 @@ function eraseForm(text: string, form: string, isErased: IsErased): string {
   return rest;
 }
 
-/** The text as it is, in JSON, and in a URL. */
+/** Returns the text as it is, as in JSON, and as in a URL. */
 function writtenForms(text: string): string[] {
   return [text, JSON.stringify(text).slice(1, -1), encodeURIComponent(text.toWellFormed())];
 }

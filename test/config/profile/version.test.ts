@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { profileSchema } from '../../../src/config/profile/profile.ts';
-import { versionText } from '../../../src/config/profile/request-fields.ts';
+import { formatVersion } from '../../../src/config/profile/request-fields.ts';
 
 const RESOURCES = { posts: { path: '/posts', page: { style: 'page', page_param: 'page' } } };
 
@@ -17,7 +17,7 @@ describe('the version that is asked for', () => {
     [HEADER, 'accept-version: v6.0'],
     [{ version: { query: { 'api-version': '2024-01-01' } } }, '/v1, api-version=2024-01-01'],
   ])('by %j is %s', (fields, text) => {
-    expect(versionText(profileWith(fields))).toBe(text);
+    expect(formatVersion(profileWith(fields))).toBe(text);
   });
 
   it.each([

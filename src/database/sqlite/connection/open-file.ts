@@ -1,5 +1,5 @@
-// Opens a database file for writing: verified, migrated, and refused once another file has taken its path. Statements on the
-// file wait while another program has locked it.
+// Opens a SQLite file for writing (`openFile`): configures the connection, checks the file for damage, and migrates it. Each
+// statement waits while another program has locked the file, and fails after the file was moved or replaced (`NamedFile`).
 import { existsSync, mkdirSync, renameSync, rmSync, statSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import path from 'node:path';
@@ -34,7 +34,7 @@ export interface OpenFile<Tables> extends FileConnection {
   close: () => Promise<void>;
 }
 
-/** What distinguishes a warehouse from an inbox. */
+/** The differences between a warehouse and an inbox. */
 interface SqliteFileKind {
   migrations: Migrations;
   /** Sets the pragmas of the connection; tried again while another program holds the lock. */
@@ -49,14 +49,14 @@ export async function openFile<Tables>(
 ): Promise<OpenFile<Tables>> {
   const name = new NamedFile(file);
   const db = openDatabase(file);
-  const waiting = lockRetry(clock, file);
-  const retryWhileLocked: RetryWhileLocked = (work) => waiting(() => name.whileNamed(work));
+  const retry = createLockRetry(clock, file);
+  const retryWhileLocked: RetryWhileLocked = (work) => retry(() => name.runBetweenChecks(work));
   const dialect = fileDialect((query) => retryWhileLocked(() => runStatement(db, query)));
   try {
     await retryWhileLocked(() => configure(db));
     await retryWhileLocked(() => checkFile(db, file));
     await migrateFile({ db, retryWhileLocked }, new Kysely({ dialect }), migrations, file);
-    name.opened();
+    name.noteOpenFiles();
   } catch (error) {
     db.close();
     throw databaseError(error, file);
@@ -114,7 +114,7 @@ async function migrateFile(
   }
 }
 
-/** SQLite would block the only thread while it waits for a lock, so we wait instead. */
+/** No timeout, because SQLite would block the only thread while it waits for a lock: `createLockRetry` waits instead. */
 export const BUSY_TIMEOUT_MS = 0;
 const RETRY_FOR_MS = 60_000;
 const MAX_PAUSE_MS = 25;
@@ -123,22 +123,19 @@ const MAX_PAUSE_MS = 25;
 export type RetryWhileLocked = <T>(work: () => T | Promise<T>) => Promise<T>;
 
 /** Returns a function that retries work on a file for up to a minute. */
-function lockRetry(clock: Clock, file: string): RetryWhileLocked {
+function createLockRetry(clock: Clock, file: string): RetryWhileLocked {
   return async (work) => {
     const deadline = clock.monotonic() + RETRY_FOR_MS;
     for (let attempt = 0; ; attempt += 1) {
       try {
         return await work();
       } catch (error) {
-        if (!isBusy(error) || clock.monotonic() > deadline) throw databaseError(error, file);
+        const isLocked = hasErrorCode(error, /^SQLITE_BUSY/);
+        if (!isLocked || clock.monotonic() > deadline) throw databaseError(error, file);
       }
       await clock.sleep(Math.min(2 ** attempt, MAX_PAUSE_MS));
     }
   };
-}
-
-function isBusy(error: unknown): boolean {
-  return hasErrorCode(error, /^SQLITE_BUSY/);
 }
 
 /** Kysely's statements on an open file. */
@@ -237,12 +234,7 @@ const LARGE_WAL_BYTES = 15 * 1_048_576;
 export function truncateLargeWal(db: Database.Database): void {
   // SQLite removes the WAL when the last connection closes, and creates it with the first write.
   const bytes = statSync(`${db.name}-wal`, { throwIfNoEntry: false })?.size ?? 0;
-  if (!db.open || bytes <= LARGE_WAL_BYTES) return;
-  try {
-    db.pragma('wal_checkpoint(TRUNCATE)');
-  } catch {
-    // The next call tries again.
-  }
+  if (db.open && bytes > LARGE_WAL_BYTES) tryTruncateWal(db);
 }
 
 /** Flushes the WAL to the disk: a warehouse commits without waiting for that. Throws `SyncError`. */
@@ -269,21 +261,33 @@ export async function cleanFile(open: FileConnection): Promise<boolean> {
 
 /** Copies the log into the file and truncates it. Returns false while a reader still needs the log. */
 export function emptyLog({ db, retryWhileLocked }: FileConnection): Promise<boolean> {
-  return retryWhileLocked(() => db.pragma('wal_checkpoint(TRUNCATE)', { simple: true }) === 0);
+  return retryWhileLocked(() => truncateWal(db));
 }
 
-/** What SQLite adds to the path of a database for its log, which has the latest commits, and for the index of the log. */
+function truncateWal(db: Database.Database): boolean {
+  return db.pragma('wal_checkpoint(TRUNCATE)', { simple: true }) === 0;
+}
+
+function tryTruncateWal(db: Database.Database): boolean {
+  try {
+    return truncateWal(db);
+  } catch {
+    return false;
+  }
+}
+
+/** Suffixes of the path of a database for its log (WAL), which has the latest commits, and for the index of the log. */
 const LOG = '-wal';
 const INDEX = '-shm';
 
 /**
- * The path of an open database, and the files that were opened there. Notices that they were moved, deleted or replaced:
- * SQLite would go on with the moved file, so a webhook would be acknowledged, and stored where nobody looks for it.
+ * The path of an open database, and the files that were opened there. Notices that they were moved, deleted or replaced.
+ * SQLite would continue with the moved file: a webhook would be acknowledged, and stored where no process reads it.
  */
 class NamedFile {
   readonly #path: string;
   readonly #identityBefore: string | null;
-  /** Identities of database, log and index by the end of their paths; empty until they are open. */
+  /** Identities of database, log and index by the suffix of their paths; empty until they are open. */
   readonly #opened = new Map<string, string>();
 
   /** To be created before the database is opened. */
@@ -293,10 +297,10 @@ class NamedFile {
   }
 
   /** Notes which files are open, once the log exists. Throws `warehouse_gone` if the path may lead to another file by now. */
-  opened(): void {
-    for (const end of ['', LOG, INDEX]) {
-      const identity = readIdentity(this.#path + end);
-      if (identity !== null) this.#opened.set(end, identity);
+  noteOpenFiles(): void {
+    for (const suffix of ['', LOG, INDEX]) {
+      const identity = readIdentity(this.#path + suffix);
+      if (identity !== null) this.#opened.set(suffix, identity);
     }
     const found = this.#opened.get('');
     const isReplaced = this.#identityBefore !== null && this.#identityBefore !== found;
@@ -304,16 +308,16 @@ class NamedFile {
   }
 
   /** True if the paths lead to the open files; a file that did not exist when the database was opened is not compared. */
-  leadsToOpenFiles(ends: readonly string[] = ['', LOG, INDEX]): boolean {
-    return ends.every((end) => !this.#opened.has(end) || this.#isOpened(end));
+  leadsToOpenFiles(suffixes: readonly string[] = ['', LOG, INDEX]): boolean {
+    return suffixes.every((suffix) => !this.#opened.has(suffix) || this.#isOpenFile(suffix));
   }
 
-  #isOpened(end: string): boolean {
-    return this.#opened.get(end) === readIdentity(this.#path + end);
+  #isOpenFile(suffix: string): boolean {
+    return this.#opened.get(suffix) === readIdentity(this.#path + suffix);
   }
 
   /** Runs work between two checks. Throws `warehouse_gone` if the path leads to another file, also just after the work. */
-  async whileNamed<T>(work: () => T | Promise<T>): Promise<T> {
+  async runBetweenChecks<T>(work: () => T | Promise<T>): Promise<T> {
     this.#check();
     const result = await work();
     this.#check();
@@ -327,15 +331,15 @@ class NamedFile {
   /** Closes the database. If another file has taken its path, the log must not stay there: SQLite would replay it into that file. */
   async close(db: Database.Database, close: () => Promise<void>): Promise<void> {
     if (this.leadsToOpenFiles() || readIdentity(this.#path) === null) return close();
-    const isCopied = copyLog(db);
+    const isCopied = tryTruncateWal(db);
     await close();
     const log = this.#path + LOG;
-    if (this.#isOpened(LOG)) {
+    if (this.#isOpenFile(LOG)) {
       // The operator who moved the file may still need commits that are only in the log.
       if (isCopied) rmSync(log, { force: true });
       else renameSync(log, `${log}.left`);
     }
-    if (this.#isOpened(INDEX)) rmSync(this.#path + INDEX, { force: true });
+    if (this.#isOpenFile(INDEX)) rmSync(this.#path + INDEX, { force: true });
   }
 }
 
@@ -348,18 +352,10 @@ function pathLost(file: string): SyncError {
   return new SyncError('warehouse_gone', `${file} ${what}`, { recovery: 'stop', hint });
 }
 
-/** Copies the log into its file. Returns false if a program that reads the log prevents that. */
-function copyLog(db: Database.Database): boolean {
-  try {
-    return db.pragma('wal_checkpoint(TRUNCATE)', { simple: true }) === 0;
-  } catch {
-    return false;
-  }
-}
-
-/** Null if there is no file, or this user may not look at it. Inode numbers may be larger than a double holds. */
+/** Returns device and inode of a file; null if there is none, or this user may not look at it. */
 function readIdentity(path: string): string | null {
   try {
+    // Inode numbers may be larger than a double holds.
     const { dev, ino } = statSync(path, { bigint: true });
     return `${dev}:${ino}`;
   } catch {

@@ -66,7 +66,7 @@ function sqliteInbox(open: OpenFile<InboxTables>, file: string): Inbox {
     ...inboxQueries(own, close),
     // IMMEDIATE, because a read that turns into a write fails at once if another process has written in between.
     write: (deliveries) =>
-      translateErrors(() => name.whileNamed(() => withRoom(db, () => write.immediate(deliveries)))),
+      translateErrors(() => name.runBetweenChecks(() => withRoom(db, () => write.immediate(deliveries)))),
     settle: async (updates) => {
       const statements = updateStatements(own, updates);
       await translateErrors(() => retryWhileLocked(() => withRoom(db, () => runAll.immediate(statements))));
