@@ -229,7 +229,7 @@ export function dictionaryView(model: ViewModel, planned: PlannedViews): View[] 
   // True for these columns, given as `table.column`.
   const isAmong = (columns: readonly string[]): string => {
     const list = columns.map((column) => dialect.literal(column)).join(', ');
-    return columns.length === 0 ? dialect.no : `(d."table_name" || '.' || d."column_name" IN (${list}))`;
+    return columns.length === 0 ? dialect.falseLiteral : `(d."table_name" || '.' || d."column_name" IN (${list}))`;
   };
   const isPersonal = isAmong(personalColumns(model, planned));
   const columns: SourceViewColumn[] = [
