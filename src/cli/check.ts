@@ -35,7 +35,7 @@ interface CheckReport {
 }
 
 const MARKS: Readonly<Record<CheckFinding['status'], string>> = { ok: 'ok  ', warn: 'warn', fail: 'FAIL' };
-const TONES: Readonly<Record<CheckFinding['status'], TextTone>> = { ok: 'good', warn: 'look', fail: 'bad' };
+const TONES: Readonly<Record<CheckFinding['status'], TextTone>> = { ok: 'good', warn: 'warning', fail: 'bad' };
 
 /** Exit code 1 if a check fails. */
 export function checkCommand(context: CliContext): Command {

@@ -9,7 +9,7 @@ import { createLog } from '../observe/log.ts';
 import { createMetrics } from '../observe/metrics.ts';
 import { isShared } from '../server/cluster/cluster.ts';
 import { openControlSocket } from '../server/endpoints/control-socket.ts';
-import { createAccessCheck, refusalNote } from '../server/endpoints/page-access.ts';
+import { createAccessCheck, createWrongPasswordReporter } from '../server/endpoints/page-access.ts';
 import { createPages } from '../server/endpoints/status-pages.ts';
 import type { ReceivedSource, ReceiverNote } from '../server/receiver/setup.ts';
 import { startReceiver } from '../server/receiver/start-receiver.ts';
@@ -72,7 +72,7 @@ export async function startServing(context: CliContext, options: ServeOptions): 
   const served = await serveSources({ settings, version, clock, log, secrets, metrics });
   const pages = createPages({
     ...served,
-    access: createAccessCheck({ serve, clock, refused: refusalNote(metrics, log, clock) }),
+    access: createAccessCheck({ serve, clock, onWrongPassword: createWrongPasswordReporter(metrics, log, clock) }),
     failed: (error) => log.error({ error }, 'a page could not be made'),
   });
   const receiver = await startReceiver({

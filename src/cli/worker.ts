@@ -7,7 +7,7 @@ import { untilAborted } from '../model/waiting.ts';
 import { createLog } from '../observe/log.ts';
 import { createMetrics, type Metrics } from '../observe/metrics.ts';
 import { Cluster, isShared } from '../server/cluster/cluster.ts';
-import { createAccessCheck, refusalNote } from '../server/endpoints/page-access.ts';
+import { createAccessCheck, createWrongPasswordReporter } from '../server/endpoints/page-access.ts';
 import { createWorkerPages } from '../server/endpoints/status-pages.ts';
 import { type Receiver, startReceiver } from '../server/receiver/start-receiver.ts';
 import { openPages, settingsWarnings } from '../server/serve-warnings.ts';
@@ -100,7 +100,7 @@ function serveHealth({ context, log, metrics, cluster, sources, serve }: Running
         }
         return metrics.text();
       },
-      access: createAccessCheck({ serve, clock, refused: refusalNote(metrics, log, clock) }),
+      access: createAccessCheck({ serve, clock, onWrongPassword: createWrongPasswordReporter(metrics, log, clock) }),
       failed: (error) => log.error({ error }, 'a page could not be made'),
     }),
     onArrival: () => undefined,

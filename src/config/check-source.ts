@@ -4,7 +4,8 @@
  */
 import { dirname } from 'node:path';
 import { checkValue } from './file/check-value.ts';
-import { type Filled, holdsLiteralSecret, interpolate, type InterpolationContext } from './file/interpolate.ts';
+import { type Filled, interpolate, type InterpolationContext } from './file/interpolate.ts';
+import { holdsLiteralSecret } from './file/secret-fields.ts';
 import {
   type Fault,
   type FieldPath,

@@ -5,7 +5,8 @@ import { existsSync, readdirSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { checkValue } from './file/check-value.ts';
-import { interpolate, type InterpolationContext, secretsIn } from './file/interpolate.ts';
+import { interpolate, type InterpolationContext } from './file/interpolate.ts';
+import { secretsIn } from './file/secret-fields.ts';
 import {
   type Fault,
   type FieldPath,

@@ -6,13 +6,8 @@ import { ConfigError, messageOf } from '../model/errors.ts';
 import { alertFindings, alertSecrets } from './alerts-schema.ts';
 import { type CheckedSource, checkSource, type SourceContext, type SourceEntry } from './check-source.ts';
 import { checkValue } from './file/check-value.ts';
-import {
-  holdsLiteralSecret,
-  interpolate,
-  isReadableByOthers,
-  readSecretFile,
-  withSecretParts,
-} from './file/interpolate.ts';
+import { interpolate, isReadableByOthers, readSecretFile } from './file/interpolate.ts';
+import { holdsLiteralSecret, withSecretParts } from './file/secret-fields.ts';
 import {
   type Fault,
   isPlainMap,

@@ -1,36 +1,38 @@
-// The SQL expressions that each kind of database provides for managed views.
+// The SQL expressions of managed views that differ between SQLite and Postgres. `src/views/` writes the views with them;
+// `sqlite/views/dialect.ts` and `postgres/views/dialect.ts` implement them.
 import type { ColumnType } from '../model/vocabulary.ts';
 
-/** SQL expressions of one kind of database for managed views. Values are literals, because views have no parameters. */
+/** The SQL expressions of one kind of database. Values are literals, because views have no parameters. */
 export interface ViewDialect {
   /** The types of columns, as users of the warehouse know them. */
   readonly types: Readonly<Record<ColumnType, string>>;
-  /** A quoted name. */
+  /** A name in quotes. */
   id: (name: string) => string;
   literal: (text: string) => string;
-  /** A value converted to another type: the nearest number, the UTC day of a time; NULL if that is impossible. */
+  /** Converts a value to another type: to the nearest number, the UTC day of a time; NULL if that is impossible. */
   converted(sql: string, from: ColumnType, to: ColumnType): string;
   /** A value as a text, numbers by their digits. */
   text(sql: string, from: ColumnType): string;
-  /** An expression whose type programs can read: on SQLite only a table's column has one. */
+  /** Gives an expression a type that programs can read: on SQLite only columns of tables have one. */
   declared(sql: string, type: ColumnType): string;
-  /** A day of an internal table, a text such as `2026-11-20`, as a date. */
+  /** Converts a day of an internal table, a text such as `2026-11-20`, to a date. */
   day(sql: string): string;
-  /** Facts about other rows for each row of a view: the join after its own table, and the expression of each by name. */
+  /**
+   * Facts about related rows for each row of a view, such as the number of its tags: `join` follows the table of the view,
+   * `sqlOf` returns the expression of one fact.
+   */
   perRow(alias: string, facts: readonly RowFact[], rows: RowsOf): { join: string; sqlOf: (name: string) => string };
-  /** The type that a view shows for a column of `type`. */
-  shown(type: ColumnType): ColumnType;
-  /** False as a literal. */
-  readonly no: string;
-  /** An expression over a value that is computed once. */
-  once(sql: string, use: (name: string) => string): string;
-  /** Values from the source texts of versions. */
+  /** The type of a view's column for a table's column of `type`: SQLite shows a numeric as a double. */
+  viewType(type: ColumnType): ColumnType;
+  readonly falseLiteral: string;
+  /** Computes `sql` once, and `use` from its result, although `use` names it several times. */
+  computeOnce(sql: string, use: (name: string) => string): string;
   readonly bodies: BodyDialect;
-  /** The rows of those fields whose values differ. */
-  differing(fields: readonly FieldValues[]): DifferingFields;
+  /** Returns one row for each of the fields whose values differ. */
+  differingFields(fields: readonly FieldValues[]): DifferingFields;
 }
 
-/** Columns of a table, read from the source text of a record. No content makes these expressions fail. */
+/** Reads the columns of a table from the stored source text of an earlier version. The expressions fail for no content. */
 export interface BodyDialect {
   /** A FROM clause with the versions as `v`; `value` and `list` refer to it. */
   from: string;
@@ -40,7 +42,7 @@ export interface BodyDialect {
   list(path: readonly string[]): string;
 }
 
-/** A field, and its values as texts. */
+/** A field, and the expressions of its values as texts. */
 export interface FieldValues {
   field: string;
   before: string;
@@ -56,7 +58,7 @@ interface DifferingFields {
   after: string;
 }
 
-/** The number of rows, the sum of `sql` (NULL on overflow), its first or last value, or its texts joined by commas. */
+/** A fact about related rows: their number; or of `sql` the sum (NULL on overflow), first or last value, or joined texts. */
 export interface RowFact {
   name: string;
   kind: 'count' | 'sum' | 'first' | 'last' | 'joined';
@@ -64,15 +66,15 @@ export interface RowFact {
   sql: string;
 }
 
-/** Rows of another view. */
+/** The related rows, which are rows of another view. */
 export interface RowsOf {
-  /** Begins with ` FROM`, and ends with a WHERE that names the row of the view. */
+  /** Begins with ` FROM`, and ends with a WHERE that compares them with the row of the view. */
   from: string;
   /** The order of `joined`. */
   order: readonly string[];
 }
 
-/** A managed view as it is to be. */
+/** A managed view as it shall be after the change. */
 export interface ViewChange {
   name: string;
   /** Its current name, which a table needs now; absent if the name does not change. */

@@ -24,7 +24,7 @@ import type { ViewChange } from '../database/view-dialect.ts';
 import type { ColumnComment, Warehouse } from '../database/warehouse.ts';
 import type { Column, ResourceShape, TableRows, TableShape } from '../model/table.ts';
 import { type CalendarDay, daysOfYears, timestampText, type Years } from '../model/timestamp-text.ts';
-import { asChange, type ExistingViews, planViews } from '../views/plan-views.ts';
+import { toViewChange, type ExistingViews, planViews } from '../views/plan-views.ts';
 import type { ExistingColumn, PlannedView, Relation, ViewedResource, ViewModel } from '../views/view.ts';
 import type { CopiedProfile, LoadContext } from './load-context.ts';
 
@@ -61,7 +61,7 @@ export async function viewGrowth(
   const others = (await readShapes(own)).filter(({ resource }) => resource !== after.resource);
   const shapes = [...others, after];
   const { model, comments } = createModel(context, shapes, await resourcesCopyingFiles(own, whole.resources));
-  const planned = planViews(model, { ...existingViews(whole, stored, names, shapes), held, mayNarrow });
+  const planned = planViews(model, { ...existingViews(whole, stored, names, shapes), typesFixed: held, mayNarrow });
   // Another session may have dropped a view, with a table or by itself.
   const isThere = ({ name }: PlannedView): boolean => names.has(name.toLowerCase());
   const changed = new Set(planned.filter((view) => !isThere(view) || !isUpToDate(view, stored.get(view.name))));
@@ -69,7 +69,7 @@ export async function viewGrowth(
   const tables = model.resources.flatMap((each) => (affected.has(each.resource) ? each.tables : []));
   return {
     plan: planned,
-    views: planned.map((view) => asChange(view, changed.has(view))),
+    views: planned.map((view) => toViewChange(view, changed.has(view))),
     comments: comments.filter(({ table }) => tables.some(({ name }) => name === table)),
     statements: [
       ...planned.flatMap(({ name, former }) => (former === undefined ? [] : renameView(own, former, name))),

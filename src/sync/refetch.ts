@@ -1,4 +1,5 @@
-// Fetches one record again, usually after a webhook, and writes or deletes its row.
+// Fetches one record again, usually after a webhook, and writes or deletes its row (`refetch`). A service may answer with an
+// older state than its event, because a replica lags behind: nothing is written then, and the caller tries again.
 import { SyncError } from '../model/errors.ts';
 import { type ItemReading, readItem } from '../pagination/read-item.ts';
 import { updatedTime } from '../rows/columns/updated-time.ts';
@@ -6,27 +7,28 @@ import { type DeletedRecord, type DeleteEvidence, softDelete } from './deletes/s
 import { type ResourceContext, type SourceContext, withResource } from './resource-context.ts';
 import { checkItemReading, type FoundRecord, loadRecord } from './single-record.ts';
 
-/**
- * The outcome of fetching a record again. `rejected`: it exists but cannot become a row. `deleted`, `held`, `absent`: the
- * service no longer has it; its row was marked, waits for an operator, or never existed. `unconfirmed`: it may be deleted,
- * and only a full scan can tell. `behind`: the response is from before the event, nothing was written. `forgotten`: an
- * operator has had the record erased, nothing was requested. `unreadable`: it cannot be fetched individually, or may
- * differ from the listed record, so its resource has to be scanned.
- */
 export type RefetchOutcome =
+  /** The row was written, or is equal to the record. */
   | 'loaded'
   | 'unchanged'
+  /** The record exists, but cannot become a row. */
   | 'rejected'
+  /** An operator has had the record erased: nothing was requested. */
   | 'forgotten'
+  /** The service no longer has the record: its row was marked as deleted, waits for an operator, or never existed. */
   | 'deleted'
   | 'held'
   | 'absent'
+  /** The record may be deleted, which only a full scan can verify. */
   | 'unconfirmed'
+  /** The response is older than the event: nothing was written. */
   | 'behind'
+  /** The record cannot be fetched individually, or may differ from the listed one: its resource has to be scanned. */
   | 'unreadable';
 
+/** What events say about a record. */
 export interface ExpectedRecord {
-  /** Its time of change, epoch milliseconds; null if no event states one. */
+  /** Its time of change, epoch milliseconds; null if no event has one. */
   after: number | null;
   isDelete: boolean;
   /** True if it is not fetched again for these events. */
@@ -34,8 +36,8 @@ export interface ExpectedRecord {
 }
 
 /**
- * Returns the record as the events from before a time (local epoch milliseconds) describe it. `updated` is the time of
- * change of the fetched record, in epoch milliseconds; null if it has none or there is no record.
+ * Returns what the events say that arrived before a request (local epoch milliseconds). `updated` is the time of change of
+ * the fetched record, in epoch milliseconds; null if it has none or there is no record.
  */
 export type Expectation = (requestedAt: number, updated: number | null) => ExpectedRecord;
 
@@ -46,7 +48,7 @@ export interface RefetchRequest {
   signal: AbortSignal;
 }
 
-/** `refetch` as the owner of the resource. Throws `lease_held` if another process owns it. */
+/** Acquires the resource for a `refetch`. Throws `lease_held` if another process owns it. */
 export function refetchOwned(
   source: SourceContext,
   { resource, key, expected, signal }: RefetchRequest,
@@ -54,13 +56,13 @@ export function refetchOwned(
   return withResource(source, resource, signal, (context) => refetch(context, key, expected));
 }
 
-/** For this long after its event a record may be missing at the replica that responded. */
+/** For this long after its event, a record may be missing at a replica that lags behind. */
 const REPLICA_DELAY_MS = 5_000;
 
 /**
- * Fetches one record again with the highest priority and loads it like any other. `expected` is called with the time of
- * the request once the response has arrived: it serves the events from before. Throws what fetching and loading throw;
- * then nothing was written.
+ * Fetches one record again with the highest priority and loads it like any other. `expected` is called once, after the
+ * response, and tells the caller which events this request covers. Throws what fetching and loading throw; then nothing was
+ * written.
  */
 export async function refetch(context: ResourceContext, key: string, expected: Expectation): Promise<RefetchOutcome> {
   const { proof, clock, owned, profile } = context;
@@ -68,28 +70,28 @@ export async function refetch(context: ResourceContext, key: string, expected: E
     expected(clock.now(), null);
     return 'forgotten';
   }
-  const reading = await fetchAlone(context, key);
-  if (reading === null) return withoutFetch(context, key, expected(clock.now(), null));
+  const reading = await readItemIfPossible(context, key);
+  if (reading === null) return refetchByScan(context, key, expected(clock.now(), null));
   const { requestedAt, isThere } = reading;
   const record = (isThere ? reading.record : (reading.stated?.record ?? reading.leftOut)) ?? null;
   const updated = record === null ? null : (updatedTime(record.value, profile)?.at ?? null);
   const event = expected(requestedAt, updated);
-  const isEarlier = event.after !== null && updated !== null && isBefore(updated, event.after);
-  if (isEarlier && !isThere) return 'behind';
+  const isBeforeEvent = event.after !== null && updated !== null && isBefore(updated, event.after);
+  if (isBeforeEvent && !isThere) return 'behind';
   if (!isThere && reading.leftOut === undefined) {
     const gone = { key, confirmedAt: requestedAt, deletedAt: reading.stated?.at ?? null };
     return deleteRecord(context, gone, event, reading.stated !== undefined);
   }
   proof.at = Math.max(proof.at, requestedAt);
-  if (isEarlier) return 'behind';
+  if (isBeforeEvent) return 'behind';
   if (record === null || (await checkItemReading(context, key, record, 'refetch')) !== null) return 'unreadable';
   if (!isThere) return deleteExcluded(context, { key, confirmedAt: requestedAt });
-  // Only an event with a time of its own excludes that a replica that lags behind has responded.
+  // With both times, the response is not older than the event: it is loaded even if the row has a later time of change.
   return loadFound(context, key, reading, event.after !== null && updated !== null);
 }
 
-/** Null if the profile has no path for the record, or the key cannot be part of one. */
-async function fetchAlone(context: ResourceContext, key: string): Promise<ItemReading | null> {
+/** Fetches a record by its own path; null if the profile has no such path, or the key cannot be part of one. */
+async function readItemIfPossible(context: ResourceContext, key: string): Promise<ItemReading | null> {
   try {
     return await readItem(context, key, 'refetch');
   } catch (error) {
@@ -109,7 +111,7 @@ async function loadFound(
   return inserted + updated > 0 ? 'loaded' : 'unchanged';
 }
 
-/** Deletes the row of a record that shows by itself that the profile's filter excludes it. */
+/** Deletes the row of a record that the profile's filter excludes by now. */
 async function deleteExcluded(context: ResourceContext, record: DeletedRecord): Promise<RefetchOutcome> {
   const evidence = { kind: 'scan_and_404', reason: 'missing' } as const;
   const { deleted, held, pathProblem } = await softDelete(context, [record], evidence);
@@ -118,37 +120,34 @@ async function deleteExcluded(context: ResourceContext, record: DeletedRecord): 
   return held.length > 0 ? 'held' : 'absent';
 }
 
-/**
- * Deletes the row, or stores it as a candidate (`DeleteCandidateRow`). `isStated`: the record itself says that it is
- * deleted.
- */
+/** Deletes the row, or stores it as a delete candidate. `isTombstone`: the record itself says that it is deleted. */
 async function deleteRecord(
   context: ResourceContext,
   record: DeletedRecord,
   event: ExpectedRecord,
-  isStated: boolean,
+  isTombstone: boolean,
 ): Promise<RefetchOutcome> {
-  const evidence: DeleteEvidence = isStated
+  const evidence: DeleteEvidence = isTombstone
     ? { kind: 'tombstone', reason: 'stated' }
     : { kind: event.isDelete ? 'reported' : 'only_404', reason: 'event' };
   const { deleted, held, waiting, listed, pathProblem } = await softDelete(context, [record], evidence);
   if (deleted.length > 0) return 'deleted';
-  const [shown] = listed;
-  // A listing that lags behind shows it for a while.
-  if (shown !== undefined && event.isDelete) return event.isLastTry ? 'unconfirmed' : 'behind';
-  if (shown !== undefined) return loadFound(context, record.key, shown, false);
+  const [listedRecord] = listed;
+  // After a delete, a listing that lags behind shows the record for a while.
+  if (listedRecord !== undefined && event.isDelete) return event.isLastTry ? 'unconfirmed' : 'behind';
+  if (listedRecord !== undefined) return loadFound(context, record.key, listedRecord, false);
   if (waiting.length > 0 || pathProblem !== null) return 'unconfirmed';
   if (held.length > 0) return 'held';
-  if (isStated) return 'absent';
-  const isYoung = event.after !== null && record.confirmedAt - event.after < REPLICA_DELAY_MS;
-  return isYoung && !event.isDelete ? 'behind' : 'absent';
+  if (isTombstone) return 'absent';
+  const isRecentEvent = event.after !== null && record.confirmedAt - event.after < REPLICA_DELAY_MS;
+  return isRecentEvent && !event.isDelete ? 'behind' : 'absent';
 }
 
 /**
- * For a record that cannot be fetched individually: a scan shows its changes. A delete is noted as a candidate, because
- * only a full scan, or a tombstone in the listing, shows that the record is gone.
+ * Leaves a record that cannot be fetched individually to the next scan. A delete is stored as a candidate, because only a
+ * full scan, or a tombstone in the listing, verifies it.
  */
-async function withoutFetch(context: ResourceContext, key: string, event: ExpectedRecord): Promise<RefetchOutcome> {
+async function refetchByScan(context: ResourceContext, key: string, event: ExpectedRecord): Promise<RefetchOutcome> {
   const { profile, clock } = context;
   if (!event.isDelete || profile.item !== null) return 'unreadable';
   const record = { key, confirmedAt: clock.now() };
@@ -156,7 +155,7 @@ async function withoutFetch(context: ResourceContext, key: string, event: Expect
   return held.length > 0 ? 'unreadable' : 'absent';
 }
 
-/** True for a record from before an event. Compared by the second if its own time has nothing finer. */
+/** True for a record from before an event. Compares seconds if the time of the record has no milliseconds. */
 export function isBefore(updated: number, after: number): boolean {
   return updated < (updated % 1_000 === 0 ? Math.floor(after / 1_000) * 1_000 : after);
 }

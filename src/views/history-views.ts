@@ -101,7 +101,7 @@ function bodyValue(dialect: ViewDialect, { profile }: ViewedResource, { path, ty
   if (fields[pathText(path)]?.type !== type || type === 'text' || type === 'json') return value;
   // If the profile sets the type of the field, the service may write its values otherwise, such as numbers as texts.
   const text = dialect.bodies.value(keysOf(path), 'text', null);
-  return `COALESCE(${value}, ${dialect.once(text, (sql) => dialect.converted(sql, 'text', type))})`;
+  return `COALESCE(${value}, ${dialect.computeOnce(text, (sql) => dialect.converted(sql, 'text', type))})`;
 }
 
 /** A column for each list of the record. Lists within a list are part of its value. */
@@ -160,7 +160,7 @@ function editRows(dialect: ViewDialect, history: PlannedView): string {
     before: dialect.text(`o.${id(name)}`, type),
     after: dialect.text(`n.${id(name)}`, type),
   }));
-  const rows = dialect.differing(fields);
+  const rows = dialect.differingFields(fields);
   const key = id(history.columns[0]?.name ?? '');
   const last = `SELECT max(e.version) FROM ${id('_sync_versions')} AS e WHERE e.resource = ${dialect.literal(history.resource ?? '')} AND e.id = n.${key} AND e.version < n.version AND e.op = 'upsert'`;
   return `SELECT n.${key}, n.version AS version, n.valid_from AS changed_at, ${rows.field} AS field, ${rows.before} AS old_value, ${rows.after} AS new_value FROM ${id(history.name)} AS n JOIN ${id(history.name)} AS o ON o.${key} = n.${key} AND o.version = (${last})${rows.join} WHERE NOT n.is_deleted AND ${rows.where}`;

@@ -90,7 +90,7 @@ export function stateColumn({ profile, tables }: ViewedResource): Column | null 
 /** True for a published state, given as a text; false if there is no state. */
 export function isPublished({ dialect }: ViewModel, { profile }: ViewedResource, state: string): string {
   const values = (profile.state?.published ?? []).map((value) => dialect.literal(String(value)));
-  return `COALESCE(${state} IN (${values.join(', ')}), ${dialect.no})`;
+  return `COALESCE(${state} IN (${values.join(', ')}), ${dialect.falseLiteral})`;
 }
 
 /** `is_published` for a view of the resource's own table. */

@@ -1,4 +1,5 @@
-// Plans all managed views of a source: their names, columns and types, given what they have in the database.
+// Plans all managed views of a source: their names, columns and types. Queries of users must still work after a change of the
+// tables: an existing view keeps its columns, in their order, and a column without a field shows NULL.
 import type { ViewChange, ViewDialect } from '../database/view-dialect.ts';
 import type { ColumnType } from '../model/vocabulary.ts';
 import { widen } from '../rows/columns/cells.ts';
@@ -25,7 +26,7 @@ import {
   type ViewModel,
 } from './view.ts';
 
-/** Creates the views of one kind; `planned` are those of the previous kinds. */
+/** Returns the views of one kind; `planned` has those of the previous kinds. */
 type ViewKind = (model: ViewModel, planned: PlannedViews) => View[];
 
 /** All kinds, each after those that it reads. A new kind of view is a function in this folder and an entry here. */
@@ -46,20 +47,20 @@ const VIEW_KINDS: readonly ViewKind[] = [
 
 /** The views in the database, and the names that managed views must not use. */
 export interface ExistingViews {
-  /** Columns of managed views in their order, by view; missing for a view that is not stored. */
+  /** The columns of each managed view in their order. */
   columns: ReadonlyMap<string, readonly ExistingColumn[]>;
   /** Names of existing and planned tables, and of external views, in lower case. */
   taken: ReadonlySet<string>;
-  /** Views that keep the types of their columns, because external objects depend on them. */
-  held: ReadonlySet<string>;
-  /** True if types may become narrower, as the tables have them. */
+  /** Views whose types must not change, because external objects depend on them. */
+  typesFixed: ReadonlySet<string>;
+  /** True if columns take the types of the tables, even narrower ones. */
   mayNarrow: boolean;
 }
 
 /** Plans all views of a source, in the order in which they can be created. */
 export function planViews(
   resources: Omit<ViewModel, 'existing'>,
-  { columns, taken, held, mayNarrow }: ExistingViews,
+  { columns, taken, typesFixed, mayNarrow }: ExistingViews,
 ): PlannedView[] {
   const model = { ...resources, existing: columns };
   const planned = new Map<string, PlannedView>();
@@ -67,15 +68,15 @@ export function planViews(
   for (const kind of VIEW_KINDS) {
     for (const view of kind(model, planned)) {
       const name = freeViewName(view.name, new Set([...taken, ...names]));
-      // If this view was stored under a better name until now, it is renamed (`former`). A better name that another planned
-      // view already took does not count.
+      // If a table now needs the name that this view has in the database (`former`), the view is renamed. A name that another
+      // planned view has taken is not that of this view.
       const formerNames = preferredNames(view.name, name).filter((each) => columns.has(each) && !names.has(each));
       const [former] = columns.has(name) ? [] : formerNames;
       names.add(name);
       const existing = columns.get(former ?? name) ?? [];
-      // Names of functions are separate from those of tables.
+      // Functions may have the names of tables.
       const named = { ...view, name, ...(view.asOf === undefined ? {} : { asOf: cutName(view.asOf) }) };
-      const plan = planView(named, existing, { held: held.has(name), mayNarrow }, model.dialect);
+      const plan = planView(named, existing, { isFixed: typesFixed.has(name), mayNarrow }, model.dialect);
       planned.set(view.name, former === undefined ? plan : { ...plan, former });
     }
   }
@@ -88,26 +89,23 @@ function freeViewName(name: string, taken: ReadonlySet<string>): string {
   return taken.has(cut) ? freeViewName(`${cut}_view`, taken) : cut;
 }
 
-/** Returns the names that a view would use rather than `name`, the best first. */
+/** Returns the names that `freeViewName` tries before `name`. */
 function preferredNames(wanted: string, name: string): string[] {
   const cut = cutName(wanted);
   return cut === name ? [] : [cut, ...preferredNames(`${cut}_view`, name)];
 }
 
-/**
- * True if `name` is `wanted`, shortened if too long, or with `_view` added because a table or an external object had
- * it.
- */
+/** True if a view that is planned as `wanted` may have this name in the database (see `freeViewName`). */
 export function isNameOf(name: string, wanted: string): boolean {
   const cut = cutName(wanted);
   return name === cut || name === cutName(`${cut}_view`);
 }
 
-/** Which types the existing columns of a view get. */
+/** How the types of a view's existing columns may change. */
 interface TypeRules {
-  /** True if the types stay because an external object depends on the view: values that do not fit are NULL. */
-  held: boolean;
-  /** True if types become those of the tables, also narrower ones. */
+  /** True if they stay, because an external object depends on the view: values that do not fit are NULL. */
+  isFixed: boolean;
+  /** As in `ExistingViews`. */
   mayNarrow: boolean;
 }
 
@@ -122,38 +120,38 @@ function planView(
   types: TypeRules,
   dialect: ViewDialect,
 ): PlannedView {
-  const texts = view.columns.flatMap((column) => {
-    const ofField = view.columns.filter((each) => fieldOf(each) === fieldOf(column));
-    return ofField.length === 1 ? exactText(column, existing, dialect) : [];
+  const digits = view.columns.flatMap((column) => {
+    const isOnlyColumn = view.columns.every((each) => each === column || fieldOf(each) !== fieldOf(column));
+    return isOnlyColumn ? exactDigits(column, existing, dialect) : [];
   });
   const byName = new Map(existing.map((column) => [column.name, column]));
-  const wanted = nameColumns([...view.columns, ...texts], existing).map((column) =>
-    withShownType(column, byName.get(column.name), types, dialect),
+  const wanted = nameColumns([...view.columns, ...digits], existing).map((column) =>
+    withViewType(column, byName.get(column.name), types, dialect),
   );
   const wantedByName = new Map(wanted.map((column) => [column.name, column]));
   const kept = existing.map((column) => wantedByName.get(column.name) ?? toEmptyColumn(column, dialect));
   const columns = [...kept, ...wanted.filter(({ name }) => !byName.has(name))];
-  const declared = ({ sql, type }: ViewColumn): string => (IS_BARE.test(sql) ? sql : dialect.declared(sql, type));
-  const list = columns.map((column) => `${declared(column)} AS ${dialect.id(column.name)}`).join(', ');
+  const declare = ({ sql, type }: ViewColumn): string => (BARE_COLUMN.test(sql) ? sql : dialect.declared(sql, type));
+  const list = columns.map((column) => `${declare(column)} AS ${dialect.id(column.name)}`).join(', ');
   const { from, ...rest } = view;
   return { ...rest, columns, query: `SELECT ${list}${from}` };
 }
 
-/** A column of a table or of another view: SQLite knows its type. */
-const IS_BARE = /^\w+\.(?:\w+|"(?:[^"]|"")*")$/;
+/** A column of a table or of another view, such as `t."price"`: SQLite knows its type. */
+const BARE_COLUMN = /^\w+\.(?:\w+|"(?:[^"]|"")*")$/;
 
-/** The suffix of a column with the exact text of another one. */
+/** The suffix of a column with the exact digits of another one. */
 const TEXT = '_text';
 
 /**
- * Adds the exact digits of a numeric as text, for clients that read numbers as doubles. A view that already has such a
- * text for a column of another type keeps it.
+ * Returns a column with the exact digits of a numeric as text (`price_text`), for clients that read numbers as doubles. A
+ * view that has this column keeps it, even if the field has another type now.
  */
-function exactText(column: ViewColumn, existing: readonly ExistingColumn[], dialect: ViewDialect): ViewColumn[] {
+function exactDigits(column: ViewColumn, existing: readonly ExistingColumn[], dialect: ViewDialect): ViewColumn[] {
   const { name, source, type, sql } = column;
-  // The stored columns of this field: its own, then its `_text`.
-  const [first, second] = fieldOf(column) === null ? [] : existing.filter((each) => each.source === source);
-  if (type !== 'numeric' && (first === undefined || second?.name !== `${first.name}${TEXT}`)) return [];
+  const [stored, storedText] = fieldOf(column) === null ? [] : existing.filter((each) => each.source === source);
+  const hasText = stored !== undefined && storedText?.name === `${stored.name}${TEXT}`;
+  if (type !== 'numeric' && !hasText) return [];
   const description = `${name} in full, as a text.${column.description === null ? '' : ` ${column.description}`}`;
   return [{ ...column, name: `${name}${TEXT}`, type: 'text', sql: dialect.text(sql, type), description }];
 }
@@ -190,38 +188,34 @@ function freeColumnName(name: string, prefix: string, isFree: (name: string) => 
   return free;
 }
 
-/**
- * Gives a column the type that the view shows. `needs` is the type that it should have, which is reported if external
- * objects hold its present one.
- */
-function withShownType(
+/** Gives a column its type in the view. `needs` is the type that it should have, if that is fixed to another one. */
+function withViewType(
   column: ViewColumn,
   existing: ExistingColumn | undefined,
-  { held, mayNarrow }: TypeRules,
+  { isFixed, mayNarrow }: TypeRules,
   dialect: ViewDialect,
 ): PlannedColumn {
   const takesTableType = existing === undefined || mayNarrow;
-  const needs = dialect.shown(takesTableType ? column.type : widenShown(existing.type, column.type));
-  const type = held && existing !== undefined ? existing.type : needs;
+  const needs = dialect.viewType(takesTableType ? column.type : widenViewType(existing.type, column.type));
+  const type = isFixed && existing !== undefined ? existing.type : needs;
   const note = { needs: type === needs ? undefined : needs };
   if (type === column.type) return { ...column, ...note };
   const sql = dialect.declared(dialect.converted(column.sql, column.type, type), type);
   return { ...column, ...note, type, sql };
 }
 
-/** Texts stay as they are when their column becomes JSON: they get no quotes. */
-function widenShown(shown: ColumnType, type: ColumnType): ColumnType {
-  return type === 'json' && shown !== 'json' ? 'text' : widen(shown, type);
+/** A column that becomes JSON shows texts, so that its existing texts get no quotes. */
+function widenViewType(existing: ColumnType, type: ColumnType): ColumnType {
+  return type === 'json' && existing !== 'json' ? 'text' : widen(existing, type);
 }
 
-/** A column that no field fills any more. */
 function toEmptyColumn({ name, type, source }: ExistingColumn, dialect: ViewDialect): PlannedColumn {
   const sql = dialect.converted('NULL', 'text', type);
   return { name, type, sql, description: 'No longer filled.', source, references: null, isEmpty: true };
 }
 
-/** Converts the view to the form that the database adapters expect. */
-export function asChange(view: PlannedView, isChanged: boolean): ViewChange {
+/** Converts a planned view to the form that the database adapters expect. */
+export function toViewChange(view: PlannedView, isChanged: boolean): ViewChange {
   const { name, former, asOf, query, description, columns } = view;
   return {
     name,

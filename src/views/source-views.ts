@@ -215,7 +215,7 @@ export function dictionaryView(model: ViewModel, planned: PlannedViews): View[] 
   // The SQL that is true for these columns, given as `table.column`.
   const matchColumns = (columns: readonly string[]): string => {
     const list = columns.map((column) => dialect.literal(column)).join(', ');
-    return columns.length === 0 ? dialect.no : `(d."table_name" || '.' || d."column_name" IN (${list}))`;
+    return columns.length === 0 ? dialect.falseLiteral : `(d."table_name" || '.' || d."column_name" IN (${list}))`;
   };
   const isKey = matchColumns(keyColumns(model, planned));
   const isPersonal = matchColumns(personalColumns(model, planned));

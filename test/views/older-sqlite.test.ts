@@ -154,7 +154,7 @@ describe.skipIf(!hasBlog()).each(Object.entries(BLOGS))('a file of %s', (_, make
 });
 
 function convert(value: string, from: ColumnType, to: ColumnType): string {
-  return VIEW_DIALECT.once(value, (sql) => VIEW_DIALECT.converted(sql, from, to));
+  return VIEW_DIALECT.computeOnce(value, (sql) => VIEW_DIALECT.converted(sql, from, to));
 }
 
 /** The most deeply nested expressions of a history: a field whose type was pinned, and became another later. */

@@ -15,21 +15,21 @@ interface ErrorOutput {
   json?: boolean;
 }
 
-/** Everything outside the process that a command may touch; made once per process, and by tests. */
+/** Everything outside the process that a command uses; created once per process, and by tests. */
 export interface CliContext extends ErrorOutput {
   version: string;
   /** Where a command prints its result. */
   stdout: Writable & { isTTY?: boolean; columns?: number };
   env: NodeJS.ProcessEnv;
   cwd: string;
-  /** Answers to questions come from here if it is a terminal. */
+  /** Where a command reads the answers of the user, if it is a terminal. */
   stdin: Readable & { isTTY?: boolean };
   /** Aborted, with a `SyncError('interrupted')`, by the first SIGINT, SIGTERM or SIGHUP. */
   signal: AbortSignal;
   clock: Clock;
   /** True if the command uses no secret of the settings, so that those may be missing. */
   secretsOptional?: boolean;
-  /** Takes these rights, such as `0o077`, from every file and folder that the process makes from now on. */
+  /** Removes these permissions, such as `0o077`, from every file and folder that the process creates from now on. */
   umask: (mask: number) => void;
   exit: (code: ExitCode) => void;
 }
@@ -56,26 +56,24 @@ export function worstExitCode(codes: readonly ExitCode[]): ExitCode {
  * Prints the result of a command: an object as one line of JSON, a text as it is. Removes secrets, because responses and
  * deliveries of a service may contain them.
  */
-export function print({ stdout, secrets }: CliContext, found: object | string): void {
+export function print({ stdout, secrets }: CliContext, result: object | string): void {
   const text =
-    typeof found === 'string'
-      ? toTypableCommands(scrubOwn(found, secrets))
-      : scrubJson(JSON.stringify(found, hints), secrets);
+    typeof result === 'string'
+      ? toTypableCommands(scrubOwn(result, secrets))
+      : scrubJson(JSON.stringify(result, replaceHint), secrets);
   stdout.write(`${text}\n`);
 }
 
-/** Prints what a command reports: with `--json` one line of JSON, else a text. */
+/** Prints the report of a command: with `--json` the object as one line of JSON, else the text. */
 export function printReport(context: CliContext, report: object, text: string): void {
   print(context, context.json === true ? report : text);
 }
 
-function hints(key: string, value: unknown): unknown {
+function replaceHint(key: string, value: unknown): unknown {
   return key === 'hint' && typeof value === 'string' ? toTypableCommands(value) : value;
 }
 
-/**
- * Pads cells to columns; one line per row, without trailing spaces. `paint` colours a padded cell by its column.
- */
+/** Pads cells to columns; one line per row, without trailing spaces. `paint` colours a padded cell by its column. */
 export function alignedLines(
   rows: readonly (readonly string[])[],
   paint: (cell: string, column: number) => string = (cell) => cell,
@@ -92,8 +90,7 @@ export function alignedLines(
 
 /**
  * Writes the error that ended a command, or its work on `source`, to stderr: as text on a terminal, as a log line anywhere
- * else. Errors in settings and arguments are always text, because a user has to correct them line by line, unless the
- * command prints JSON.
+ * else. Errors in settings and arguments have several lines for the user, so they are text unless the command prints JSON.
  */
 export async function printError(
   { stderr, secrets, json = false }: ErrorOutput,
@@ -140,11 +137,11 @@ export const FIRST_STEPS = `
   content-sync serve       Keep the copy fresh: schedule, webhooks, deletes, a status page`;
 
 /** The meaning of a text, which decides its colour. */
-export type TextTone = 'good' | 'look' | 'bad' | 'quiet' | 'plain';
+export type TextTone = 'good' | 'warning' | 'bad' | 'quiet' | 'plain';
 
 export type Paint = (text: string, tone: TextTone) => string;
 
-const STYLES = { good: 'green', look: 'yellow', bad: 'red', quiet: 'dim' } as const;
+const STYLES = { good: 'green', warning: 'yellow', bad: 'red', quiet: 'dim' } as const;
 
 /**
  * Returns the function that colours text for stdout: on a terminal, unless `NO_COLOR` is set; everywhere if `FORCE_COLOR`
@@ -156,9 +153,9 @@ export function painter({ stdout }: CliContext): Paint {
 
 const STATUS_TONES: Readonly<Record<string, TextTone>> = {
   ok: 'good',
-  partial: 'look',
-  deferred: 'look',
-  interrupted: 'look',
+  partial: 'warning',
+  deferred: 'warning',
+  interrupted: 'warning',
   failed: 'bad',
 };
 

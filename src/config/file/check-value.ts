@@ -4,7 +4,7 @@
  */
 import { z } from 'zod';
 import { shownAddress } from '../warehouse-address.ts';
-import { isSecretField, isWarehouseAddress } from './interpolate.ts';
+import { isSecretField, isWarehouseAddress } from './secret-fields.ts';
 import {
   fieldPath,
   type FieldPath,

@@ -34,7 +34,7 @@ import {
   executeInUtc,
   transact,
 } from './connection/transact.ts';
-import { maintainKeys, retryWithoutLongIndexes } from './keys/maintain-keys.ts';
+import { maintainIndexes, retryWithoutLongIndexes } from './keys/maintain-keys.ts';
 import { writePage } from './pages/write-page.ts';
 import { snapshotReader } from './snapshot-reader.ts';
 import { VIEW_DIALECT } from './views/dialect.ts';
@@ -64,7 +64,7 @@ export async function openWarehouse(address: PostgresAddress, clock: Clock): Pro
     stageTables: (staging) => stageTables(database, staging),
     swapTables: (swap) => swapTables(database, swap),
     dropTables: (removal) => dropTables(database, removal),
-    maintainKeys: (plan, lease) => maintainKeys(database, plan, lease),
+    maintainKeys: (plan, lease) => maintainIndexes(database, plan, lease),
     commit: ({ rows, lease, statements }) => {
       const steps = [...writePage(rows), ...statements.map(asStep)];
       return retryWithoutLongIndexes(database, rows.resource, () =>

@@ -2,7 +2,7 @@
 import type { Database } from 'better-sqlite3';
 import { type CompiledQuery, type Kysely, sql } from 'kysely';
 import type { Clock } from '../../model/clock.ts';
-import { LAST_DONE, migratedMeanwhile, WAREHOUSE_MIGRATIONS } from '../migrate.ts';
+import { LAST_APPLIED, newerMigrationError, WAREHOUSE_MIGRATIONS } from '../migrate.ts';
 import type { OwnTables } from '../own-tables.ts';
 import { RowQueries } from '../reading.ts';
 import { leaseLost, type LeaseProof, type Warehouse } from '../warehouse.ts';
@@ -99,10 +99,10 @@ export function rowsIn(own: Kysely<OwnTables>): RowQueries {
 type Transact = <T>(lease: LeaseProof | undefined, work: () => T) => Promise<T>;
 
 function transactions(db: Database, retryWhileLocked: RetryWhileLocked): Transact {
-  const lastDone = db.prepare(`SELECT ${LAST_DONE}`).pluck();
+  const lastApplied = db.prepare(`SELECT ${LAST_APPLIED}`).pluck();
   const renew = db.prepare(RENEW_LEASE);
   const verifyLease = ({ name, token, fence, expiresAt, commits }: LeaseProof): void => {
-    const newer = migratedMeanwhile(lastDone.get());
+    const newer = newerMigrationError(lastApplied.get());
     if (newer !== null) throw newer;
     if (renew.run(expiresAt, name, token, fence, commits()).changes === 0) throw leaseLost(name);
   };

@@ -1,5 +1,8 @@
-// Leases: at most one process writes a resource.
+// Leases: at most one process writes a resource. Example: cron starts a second `sync` while the first one runs: it fails with
+// `lease_held`. A lease expires unless it is renewed, because a killed process cannot release its own. Every transaction
+// verifies the lease (`LeaseProof`), so that a process that was frozen meanwhile writes nothing.
 import { randomUUID } from 'node:crypto';
+import { readFileSync, readlinkSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { sql } from 'kysely';
 import type { Clock } from '../../model/clock.ts';
@@ -7,21 +10,18 @@ import { errorCode, SyncError } from '../../model/errors.ts';
 import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
 import type { LeaseRow } from '../own-tables.ts';
 import type { LeaseProof, Warehouse } from '../warehouse.ts';
-import { readFileSync, readlinkSync } from 'node:fs';
 
-/** A lease that is not renewed for this long is free again. */
+/** A lease that is not renewed for this long has expired. */
 const LEASE_TTL_MS = 40_000;
 const RENEW_INTERVAL_MS = 10_000;
 
-/**
- * Exclusive ownership of a resource. The token grows with every owner, and each owner has its own fence, so that a process
- * that was frozen meanwhile can no longer commit.
- */
+/** Exclusive ownership of a resource. */
 export interface Lease {
+  /** Returns what the next transaction verifies: the token, which grows with every owner, and this owner's random fence. */
   proof(): LeaseProof;
   /**
-   * True if the database has lost commits that it had confirmed to this owner (failover to a replica that lagged behind,
-   * or a restored backup), and no other process has taken the resource over since.
+   * True if the database has lost commits of this owner (failover to a replica that lagged behind, or a restored backup),
+   * and no other process has taken the resource over since.
    */
   isSetBack(): Promise<boolean>;
   release(): Promise<void>;
@@ -35,7 +35,7 @@ export async function acquireLease(warehouse: Warehouse, resource: string, clock
   const time = warehouseTime(warehouse, clock);
   await time.read();
   const fence = randomUUID();
-  const token = await takeOver(warehouse, resource, fence, time.now());
+  const token = await takeLease(warehouse, resource, fence, time.now());
   let commits = 0;
   const proof = (): LeaseProof => ({
     name: resource,
@@ -76,7 +76,7 @@ function warehouseTime(warehouse: Warehouse, clock: Clock): { read(): Promise<vo
   return {
     read: async () => {
       const now = await warehouse.now();
-      // Read afterwards: a process that was frozen in between takes its lease to end earlier.
+      // If the process is frozen between the two readings, its time lags: the lease ends too early, never too late.
       [reading, readAt] = [now, clock.monotonic()];
     },
     now: () => reading + clock.monotonic() - readAt,
@@ -116,10 +116,10 @@ function isEarlierState(
   return stored.token === token && stored.fence === fence && stored.commits < commits;
 }
 
-async function takeOver(warehouse: Warehouse, resource: string, fence: string, now: number): Promise<number> {
+async function takeLease(warehouse: Warehouse, resource: string, fence: string, now: number): Promise<number> {
   const { own } = warehouse;
   const host = processNamespace(warehouse.isOnNetwork);
-  const claim = {
+  const ownership = {
     fence,
     commits: 0,
     owner: `pid ${process.pid} on ${hostname()}`,
@@ -136,14 +136,14 @@ async function takeOver(warehouse: Warehouse, resource: string, fence: string, n
       await shortenLease(own, existing, now);
       throw leaseHeld(existing);
     }
-    // One statement decides: a process that took the lease since the read has raised the token; then read again.
+    // If another process has taken the lease since the read, the token differs, nothing is written, and the loop repeats.
     const taken = await own
       .insertInto('_sync_leases')
-      .values({ name: resource, token: 1, ...claim })
+      .values({ name: resource, token: 1, ...ownership })
       .onConflict((conflict) =>
         conflict
           .column('name')
-          .doUpdateSet({ ...claim, token: sql<number>`_sync_leases.token + 1` })
+          .doUpdateSet({ ...ownership, token: sql<number>`_sync_leases.token + 1` })
           .where('_sync_leases.token', '=', existing?.token ?? -1)
           .where('_sync_leases.fence', '=', existing?.fence ?? ''),
       )
@@ -153,7 +153,7 @@ async function takeOver(warehouse: Warehouse, resource: string, fence: string, n
   }
 }
 
-/** Shortens a lease whose owner had a clock that was ahead: an owner that is alive renews it in time. */
+/** Shortens a lease that ends too late, because a clock was ahead. An owner that is alive renews it in time. */
 async function shortenLease(own: Warehouse['own'], existing: LeaseRow, now: number): Promise<void> {
   if (timestampMs(existing.expires_at) <= now + 2 * LEASE_TTL_MS) return;
   const lease = own.updateTable('_sync_leases').set({ expires_at: timestampText(now + LEASE_TTL_MS) });
@@ -162,8 +162,8 @@ async function shortenLease(own: Warehouse['own'], existing: LeaseRow, now: numb
 }
 
 /**
- * False for an expired lease. A process of this namespace can be looked up, so that a restart after a kill need not
- * wait for the lease to expire.
+ * Returns false for an expired lease, and for one of a dead process of this machine, so that a restart after a kill need not
+ * wait until the lease expires.
  */
 function mayBeAlive(lease: LeaseRow, host: string, now: number): boolean {
   if (timestampMs(lease.expires_at) <= now) return false;
@@ -199,12 +199,12 @@ export function isThisProcess({ pid, host }: { pid: number; host: string }): boo
   return pid === process.pid && (host === processNamespace(true) || host === processNamespace(false));
 }
 
-/** Different in each process, so that no other one is looked up by its pid. */
+/** Random, so that no two processes look each other up by pid. */
 const UNKNOWN_NAMESPACE = randomUUID();
 
-/** True if another process with this pid is running. A lease under our own pid is of an earlier process. */
+/** True if another process with this pid is running. */
 export function isOtherRunning(pid: number): boolean {
-  // Such as pid 1 of a container that was restarted.
+  // A lease with the own pid is that of an earlier process, such as pid 1 of a container before it was restarted.
   if (pid === process.pid) return false;
   try {
     process.kill(pid, 0);

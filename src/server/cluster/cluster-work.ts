@@ -13,7 +13,7 @@ import type { SourceSupervisor, WatchedSource } from '../source-supervisor.ts';
 import { type ItemOf, queueName, type ItemEnd } from '../work-items/work-items.ts';
 import { WorkQueue } from '../work-items/work-queue.ts';
 import { electLeader } from './keep-lead.ts';
-import { failedWith, performScan, type ScanItemResult } from './scan-item.ts';
+import { toErrorResult, performScan, type ScanItemResult } from './scan-item.ts';
 import { type DrainUser, SourceDrain } from './source-drain.ts';
 
 interface OpenApp extends AsyncDisposable {
@@ -187,7 +187,7 @@ export class ClusterWork {
         );
       } catch (error) {
         if (signal.aborted) throw error;
-        return { is: 'done', result: failedWith(error, secrets) };
+        return { is: 'done', result: toErrorResult(error, secrets) };
       }
     });
   }

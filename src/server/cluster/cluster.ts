@@ -7,7 +7,7 @@ import { waitAtMost } from '../../model/waiting.ts';
 import { SourceSupervisor, type ReceivedInbox, type SourceWork, type WatchedSource } from '../source-supervisor.ts';
 import { queueName } from '../work-items/work-items.ts';
 import { type ClusterOptions, ClusterWork } from './cluster-work.ts';
-import { queueNewScan, queueScan, successOf } from './scan-item.ts';
+import { queueNewScan, queueScan, successTime } from './scan-item.ts';
 
 const READY_MS = 5_000;
 const PROBE_MS = 3_000;
@@ -93,7 +93,7 @@ function queuedWork(
         scan: (resource, command, signal, cause) => {
           const item = { kind: 'walk', source: name, resource, command } as const;
           if (cause.is === 'requested') return queueNewScan(queue, { ...item, isAsked: true }, clock, signal);
-          return queueScan(queue, { ...item, seen: successOf(command, cause.stored) }, signal);
+          return queueScan(queue, { ...item, seen: successTime(command, cause.stored) }, signal);
         },
         startDrain: () => null,
         // Deliveries may wait without an item, such as those that are due to be retried.

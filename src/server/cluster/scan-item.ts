@@ -1,4 +1,5 @@
-// A queued sync of one resource: queueing it and waiting for its report, and running it.
+// Syncs that processes on one Postgres share as items of a queue. Example: the schedule of one process finds a resource due;
+// it queues the sync and waits for the report (`queueScan`), while another process takes the item (`performScan`).
 import { z } from 'zod';
 import { readCheckpoint } from '../../database/state/checkpoints.ts';
 import type { Clock } from '../../model/clock.ts';
@@ -8,13 +9,13 @@ import type { RunReport, RunWatcher } from '../../sync/report.ts';
 import type { App } from '../app.ts';
 import { KnownPauses } from '../controls/known-pauses.ts';
 import type { StoredSuccess } from '../schedule/due.ts';
-import type { ScanItem, ItemEnd } from '../work-items/work-items.ts';
+import type { ItemEnd, ScanItem } from '../work-items/work-items.ts';
 import type { WorkQueue } from '../work-items/work-queue.ts';
 
 /** The result of a scan item: the report of its run, or why there was none. */
 export type ScanItemResult = { report: RunReport } | { error: { code: string; message: string; hint?: string } };
 
-/** As a process of this version or another one wrote it. */
+/** Checks a result of the queue, because a process of another version may have stored it. */
 const storedResult = z.union([
   z.object({
     report: z.custom<RunReport>(
@@ -26,20 +27,23 @@ const storedResult = z.union([
 
 const RESULT_LOST = {
   code: 'serve_missing',
-  message: 'the result of the sync is not known any more',
+  message: 'the queue no longer has the result of the sync',
   hint: 'see _sync_runs; the schedule repeats it when it is due',
 };
 
-/** Pause before another attempt if the queued sync had begun before the request. */
+/** Pause before a sync is queued again, because the one that was queued already does not suffice. */
 const REQUEUE_MS = 500;
 
-/** Queues a sync, or joins the same one, and waits for its end. Throws `SyncError` if it could not begin. */
+/** Queues a sync, unless the same one is queued, and waits for its report. Throws `SyncError` if it could not begin. */
 export async function queueScan(queue: WorkQueue, item: ScanItem, signal: AbortSignal): Promise<RunReport> {
   const { id } = await queue.put(item);
   return parseResult(await queue.outcome(id, signal));
 }
 
-/** The report of a sync that begins from now on, a full one for `backfill`. Throws `SyncError` if it could not begin. */
+/**
+ * Queues a sync that begins from now on, and waits for its report. If the queue has the same item already, that one may
+ * have begun before, or be an incremental sync in place of a `backfill`: then another one follows. Throws as `queueScan`.
+ */
 export async function queueNewScan(
   queue: WorkQueue,
   item: ScanItem,
@@ -49,8 +53,8 @@ export async function queueNewScan(
   for (;;) {
     const { id, isStarted } = await queue.put(item);
     const report = parseResult(await queue.outcome(id, signal));
-    const isOther = isStarted || (item.command === 'backfill' && report.resources[0]?.mode !== 'full');
-    if (!isOther || report.status === 'interrupted') return report;
+    const isTooSmall = item.command === 'backfill' && report.resources[0]?.mode !== 'full';
+    if (report.status === 'interrupted' || !(isStarted || isTooSmall)) return report;
     await clock.sleep(REQUEUE_MS, signal);
   }
 }
@@ -62,21 +66,21 @@ function parseResult(result: unknown): RunReport {
   throw new SyncError(code, message, { recovery: 'retry', hint });
 }
 
-interface ScanItemParts {
+interface ScanDependencies {
   app: App;
   clock: Clock;
   watcher: RunWatcher;
   secrets: readonly string[];
 }
 
-/** Pause before another attempt, by which the other process may have released the resource. */
-const RETRY_MS = 3_000;
-/** Another process owns the resource for now: the item returns to the queue. */
-const OWNED_ELSEWHERE: ReadonlySet<string> = new Set(['lease_held', 'lease_lost']);
+/** Codes of errors that mean that another process has the lease of the resource. */
+const LEASE_ERRORS: ReadonlySet<string> = new Set(['lease_held', 'lease_lost']);
+/** The item returns to the queue for this time, in which the other process may release the lease. */
+const LEASE_RETRY_MS = 3_000;
 
-/** Syncs a resource, unless another sync has made it fresh since the item was queued. */
+/** Syncs the resource of an item, unless another sync has succeeded since the item was queued (`seen`). */
 export async function performScan(
-  { app, clock, watcher, secrets }: ScanItemParts,
+  { app, clock, watcher, secrets }: ScanDependencies,
   { source, resource, command, seen, isAsked }: ScanItem,
   signal: AbortSignal,
 ): Promise<ItemEnd<ScanItemResult>> {
@@ -88,27 +92,27 @@ export async function performScan(
   try {
     if (await pauses.isPaused(resource)) return skipped('interrupted');
     const stored = await readCheckpoint(app.warehouse.own, resource);
-    if (seen !== undefined && successOf(command, stored) !== seen) return skipped('ok');
+    if (seen !== undefined && successTime(command, stored) !== seen) return skipped('ok');
     if (isAsked === true) await app.retry(false);
     const report = await pauses.syncUnlessPaused(app, resource, command, watcher, signal);
     const isInterrupted = report.status === 'interrupted';
     // A paused sync is done: resuming the resource queues another one.
     const isPaused = isInterrupted && !signal.aborted && (await pauses.isPaused(resource));
     if (isInterrupted && !isPaused) return { is: 'returned', afterMs: 0 };
-    const isOwnedElsewhere = report.resources.some(({ error }) => OWNED_ELSEWHERE.has(error?.code ?? ''));
-    return isOwnedElsewhere ? { is: 'returned', afterMs: RETRY_MS } : { is: 'done', result: { report } };
+    const hasNoLease = report.resources.some(({ error }) => LEASE_ERRORS.has(error?.code ?? ''));
+    return hasNoLease ? { is: 'returned', afterMs: LEASE_RETRY_MS } : { is: 'done', result: { report } };
   } catch (error) {
-    if (error instanceof SyncError && OWNED_ELSEWHERE.has(error.code)) return { is: 'returned', afterMs: RETRY_MS };
+    if (error instanceof SyncError && LEASE_ERRORS.has(error.code)) return { is: 'returned', afterMs: LEASE_RETRY_MS };
     if (signal.aborted) return { is: 'returned', afterMs: 0 };
-    return { is: 'done', result: failedWith(error, secrets) };
+    return { is: 'done', result: toErrorResult(error, secrets) };
   }
 }
 
-export function failedWith(error: unknown, secrets: readonly string[]): ScanItemResult {
+export function toErrorResult(error: unknown, secrets: readonly string[]): ScanItemResult {
   return { error: errorReport(error, (text) => scrubOwn(text, secrets)) };
 }
 
-/** The stored success that a command renews. */
-export function successOf(command: ScanItem['command'], stored: StoredSuccess | null): string | null {
+/** Returns when the last sync of this kind succeeded: a full one for `backfill`. */
+export function successTime(command: ScanItem['command'], stored: StoredSuccess | null): string | null {
   return (command === 'backfill' ? stored?.last_full_at : stored?.last_success_at) ?? null;
 }

@@ -1,4 +1,5 @@
-// Who may see the status page: checks the password, with delays after wrong ones; without a password the Host header.
+// Decides who may see the status page. With a password in the settings: clients that send it; wrong ones are delayed. Without
+// one: clients that request an address or a name of this machine (Host header).
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { isIP } from 'node:net';
 import type { Logger } from 'pino';
@@ -8,8 +9,8 @@ import type { ServeSettings } from '../../config/settings.ts';
 import { createCountToLog } from '../rare-log.ts';
 
 /**
- * `granted`: may see everything. `anonymous`: sent no name and password although they are required. `wrong`: sent wrong
- * ones. `busy`: the same, while too many others wait. `other_host`: requested a host that is not this one.
+ * `granted`: the client may see everything. `anonymous`: it sent no password. `wrong`: it sent a wrong name or password.
+ * `busy`: it did, while many other wrong ones were delayed. `other_host`: its Host header does not name this machine.
  */
 export type PageAccess = 'granted' | 'anonymous' | 'wrong' | 'busy' | 'other_host';
 
@@ -17,20 +18,20 @@ export type PageAccess = 'granted' | 'anonymous' | 'wrong' | 'busy' | 'other_hos
 export type AccessCheck = (headers: Headers) => Promise<PageAccess>;
 
 export interface AccessOptions {
-  /** Without `auth`, everybody may see everything. */
+  /** Without `auth`, no password is needed. */
   serve: ServeSettings;
   clock: Clock;
   /** Called for each wrong name or password. */
-  refused: () => void;
+  onWrongPassword: () => void;
 }
 
-/** The response to a wrong password is delayed. */
+/** Delay of the response to a wrong password. */
 const DELAY_MS = 2_000;
-/** Less than the pages that may be in progress, so that guesses keep no one from the page. */
+/** Fewer than the pages that the server makes in parallel, so that delayed responses block no other client. */
 const MAX_DELAYED = 8;
 
-/** The right password is neither delayed nor refused, whatever else is sent. */
-export function createAccessCheck({ serve, clock, refused }: AccessOptions): AccessCheck {
+/** The right password is never delayed or refused, however many wrong ones arrive. */
+export function createAccessCheck({ serve, clock, onWrongPassword }: AccessOptions): AccessCheck {
   let delayed = 0;
   const { auth, host, hosts } = serve;
   return async (headers) => {
@@ -39,7 +40,7 @@ export function createAccessCheck({ serve, clock, refused }: AccessOptions): Acc
     const header = headers.get('authorization');
     if (header === null) return 'anonymous';
     if (isAuthorized(auth, header)) return 'granted';
-    refused();
+    onWrongPassword();
     if (delayed >= MAX_DELAYED) return 'busy';
     delayed += 1;
     await clock.sleep(DELAY_MS).finally(() => (delayed -= 1));
@@ -47,39 +48,39 @@ export function createAccessCheck({ serve, clock, refused }: AccessOptions): Acc
   };
 }
 
-/** Endings of names that cannot be registered. */
-const PRIVATE = /\.(?:localhost|local|internal|home\.arpa|svc|test)$/;
+/** Names for private use: they cannot be registered. */
+const PRIVATE_NAME = /\.(?:localhost|local|internal|home\.arpa|svc|test)$/;
 
 /**
- * Returns false for a name whose owner may make it lead here (DNS rebinding), to read this page in a visitor's browser.
- * Addresses, names without a dot and those for private use have no such owner.
+ * Prevents DNS rebinding: the owner of `evil.example` can point that name at this machine, and a script of theirs in a user's
+ * browser could then read the page. IP addresses, names without a dot and private names cannot be misused like that.
  */
 function isTrustedHost(host: string, hosts: readonly string[]): boolean {
   const name = host.replace(/:\d*$/, '').replace(/\.$/, '').toLowerCase();
   if (isIP(name.replace(/^\[(.*)\]$/, '$1')) !== 0 || !name.includes('.')) return true;
-  return PRIVATE.test(name) || hosts.some((one) => one.toLowerCase() === name);
+  return PRIVATE_NAME.test(name) || hosts.some((one) => one.toLowerCase() === name);
 }
 
-/** Makes a browser request a name and a password. */
+/** The header that makes a browser ask its user for a name and a password. */
 export const CHALLENGE = 'Basic realm="content-sync", charset="UTF-8"';
 
-/** Returns name and password as sent (RFC 7617); empty if the header is another one. */
-function credentialsIn(authorization: string): Buffer {
+/** Returns `name:password` as sent (RFC 7617); empty if the header has another form. */
+function decodeBasicAuth(authorization: string): Buffer {
   const [, encoded] = /^basic +([A-Za-z0-9+/]+={0,2}) *$/i.exec(authorization) ?? [];
   return Buffer.from(encoded ?? '', 'base64');
 }
 
-/** Takes the same time however much of the password is right. */
+/** Takes the same time for every wrong password, so that the time reveals no part of the right one. */
 function isAuthorized({ user, password }: NonNullable<ServeSettings['auth']>, authorization: string): boolean {
-  return timingSafeEqual(digest(credentialsIn(authorization)), digest(Buffer.from(`${user}:${password}`)));
+  return timingSafeEqual(digest(decodeBasicAuth(authorization)), digest(Buffer.from(`${user}:${password}`)));
 }
 
 function digest(bytes: Buffer): Buffer {
   return createHash('sha256').update(bytes).digest();
 }
 
-/** Returns what to call for each wrong name or password (`refused` above): it counts them, and logs some. */
-export function refusalNote(metrics: Metrics, log: Logger, clock: Clock): () => void {
+/** Creates the function that counts wrong passwords in a metric, and logs some of them. */
+export function createWrongPasswordReporter(metrics: Metrics, log: Logger, clock: Clock): () => void {
   const countToLog = createCountToLog(clock);
   return () => {
     metrics.counters.refusals.inc();

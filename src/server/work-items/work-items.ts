@@ -1,4 +1,5 @@
-// The items of the work queue that processes on one Postgres share: syncs and deliveries.
+// The items of the work queue that processes on one Postgres share: syncs of resources, and the processing of webhook
+// deliveries. A process queues an item once, and any process that has the source in its settings works on it.
 import { randomUUID } from 'node:crypto';
 import type { ExecuteSql } from '../../database/database.ts';
 import { sharedDatabase } from '../../database/databases.ts';
@@ -8,33 +9,32 @@ import type { SyncCommand } from '../../sync/plan.ts';
 /** A sync of one resource; its stored name is `walk`. */
 export interface ScanItem {
   kind: 'walk';
-  /** As `queueName` returns it, in all kinds of items. */
+  /** The name that `queueName` returns, in all kinds of items. */
   source: string;
   resource: string;
   command: SyncCommand;
   /**
-   * The stored success that made it due (`last_full_at` for a backfill, else `last_success_at`). If another one is stored
-   * by now, another sync has ended since, and nothing is left to do. Absent if a sync is wanted in any case.
+   * The last success when the item was queued (`last_full_at` for a backfill, else `last_success_at`). If a later one is
+   * stored by now, another sync has made this one unnecessary. Absent if the sync is wanted in any case.
    */
   seen?: TimestampText | null;
-  /** Set if a user requested it: requests that the service refused are sent again, because the user may have fixed the cause. */
+  /** Set if a user requested it: refused credentials and requests are tried again, because the user may have fixed the cause. */
   isAsked?: true;
 }
 
-/** Processing the waiting deliveries of a source. */
+/** The processing of all waiting deliveries of a source. */
 interface DrainItem {
   kind: 'drain';
   source: string;
 }
 
-/** Work for any process that has the source in its settings. */
 export type WorkItem = ScanItem | DrainItem;
 export type WorkKind = WorkItem['kind'];
 export type ItemOf<Kind extends WorkKind> = Extract<WorkItem, { kind: Kind }>;
 
 /** How one kind of items is queued. */
 interface QueuePolicy {
-  /** After taking an item, a process waits this long for each item in progress, so that idle processes take the next ones. */
+  /** After taking an item, a process pauses this long for each of its items in progress, so that idle processes take the next. */
   spreadMs: number;
   /** An item without a heartbeat for this long goes to another process. */
   heartbeatSeconds: number;
@@ -55,7 +55,7 @@ export const QUEUE_POLICIES: Readonly<Record<WorkKind, QueuePolicy>> = {
   },
 };
 
-/** Two items of a kind with the same key are the same work. */
+/** Two items of a kind with the same key are the same work: the second one is not queued. */
 export function keyOf(item: WorkItem): string {
   return item.kind === 'walk' ? resourceKey(item.source, item.resource) : item.source;
 }
@@ -65,8 +65,8 @@ export function resourceKey(source: string, resource: string): string {
 }
 
 /**
- * The name of a source in the queue: its schema, which belongs to one source of the database only. The settings of
- * several processes may give different sources the same name, such as one for production and one for a trial.
+ * Returns the name of a source in the queue: its schema, because the settings of several processes may give different
+ * sources the same name, such as one for production and one for a trial.
  */
 export function queueName(address: string): string {
   const shared = sharedDatabase(address);
@@ -75,33 +75,33 @@ export function queueName(address: string): string {
 }
 
 export interface QueuedItem {
-  /** That of the same item if one was already queued or in progress. */
+  /** The id of the item that was already queued or in progress with this key, else of the new one. */
   id: string;
   /** True if a process has begun it. */
   isStarted: boolean;
 }
 
 /**
- * How an attempt at an item ended. `returned`: it is in the queue again, for any process. `unknown_source`: the source is not
- * in the settings of this process, which takes no items of that source from then on.
+ * How an attempt at an item ended. `returned`: the item goes back to the queue, for any process. `unknown_source`: the source
+ * is not in the settings of this process, which takes no items of that source from then on.
  */
 export type ItemEnd<Result> =
   | { is: 'done'; result: Result }
   | { is: 'returned'; afterMs: number }
   | { is: 'unknown_source' };
 
-/** Does one item until the signal is aborted. If it throws, the error is logged, and the item returns to the queue for a while. */
+/** Works on one item. If the handler throws, the error is logged, and the item returns to the queue for a while. */
 export type WorkHandler<Kind extends WorkKind, Result> = (
   item: ItemOf<Kind>,
   signal: AbortSignal,
 ) => Promise<ItemEnd<Result>>;
 
-/** pg-boss's own schema; all processes on one database share it. */
+/** The schema of pg-boss, which all processes on one database share. */
 export const BOSS_SCHEMA = 'content_sync_boss';
 
 /**
- * pg-boss documents its table for such inserts. Its own call would use another connection, and a delivery's item must be
- * part of the delivery's transaction. The group is the source, so that a process can ignore unknown sources.
+ * Inserts into the table of pg-boss, as its documentation allows: its own call would use another connection, but a drain must
+ * be queued in the transaction of its delivery. The group is the source, so that a process can ignore unknown sources.
  */
 const INSERT = `INSERT INTO ${BOSS_SCHEMA}.job (id, name, data, singleton_key, group_id, policy, retry_limit, retry_delay,
     expire_seconds, deletion_seconds, keep_until, heartbeat_seconds)

@@ -1,9 +1,9 @@
-// Marks rows as deleted whose records the service no longer has, if the evidence suffices and the limits allow it.
+// Marks rows as deleted whose records the service no longer has (`softDelete`), if the evidence suffices and the limits for
+// deletes allow it. A row whose delete is not verified stays live, as a delete candidate for the next run or an operator.
 //
-// A 404 for a single record proves little: the path of the profile may be wrong, the credential may not be allowed to
+// A 404 for a single record is weak evidence: the path in the profile may be wrong, the credential may not be allowed to
 // read single records, or a replica lags behind. So the kind of evidence (`EVIDENCE`) says what is requested first: the
-// listing, because a listed record is not deleted, and another record that must exist under the same path. A row whose
-// delete is not verified stays live, as a delete candidate for the next run or an operator (`DeleteCandidateRow`).
+// listing, because a listed record is not deleted, and another record that must exist under the same path.
 import type { CompiledQuery } from 'kysely';
 import type { CheckpointRow, DeleteCandidateRow, TimestampText } from '../../database/own-tables.ts';
 import { readCheckpoint } from '../../database/state/checkpoints.ts';
@@ -29,28 +29,28 @@ import type { ResourceContext } from '../resource-context.ts';
 import { findInListing, type FoundRecord } from '../single-record.ts';
 import { tooManyDeletes } from './detect-deletes.ts';
 
-/** What is requested before the row is deleted. `unlessTooLong`: what happens if the listing is too long to request. */
+/** What is requested before the row is deleted. `ifTooLong`: what happens if the listing is too long to request. */
 interface RequiredRequests {
-  listing: { unlessTooLong: 'delete' | 'wait' } | null;
+  listing: { ifTooLong: 'delete' | 'wait' } | null;
   otherRecord: boolean;
 }
 
-const NOTHING: RequiredRequests = { listing: null, otherRecord: false };
+const NO_REQUESTS: RequiredRequests = { listing: null, otherRecord: false };
 
-/** What shows that a record is deleted. */
+/** Kinds of evidence that a record is deleted. */
 const EVIDENCE = {
   /** An operator has confirmed the delete, which is then not limited either. */
-  operator: NOTHING,
+  operator: NO_REQUESTS,
   /** The record itself says that it is deleted, or that the profile's filter excludes it. */
-  tombstone: NOTHING,
+  tombstone: NO_REQUESTS,
   /** As many complete scans as are needed did not list it. */
-  scans: NOTHING,
+  scans: NO_REQUESTS,
   /** One complete scan did not list it, and its own path answers 404 or 410. */
   scan_and_404: { listing: null, otherRecord: true },
   /** An event or a feed of deletes names it, and its own path, if there is one, answers 404 or 410. */
-  reported: { listing: { unlessTooLong: 'delete' }, otherRecord: true },
+  reported: { listing: { ifTooLong: 'delete' }, otherRecord: true },
   /** Only its own path answers 404 or 410: it waits for a complete scan if the listing is too long to request. */
-  only_404: { listing: { unlessTooLong: 'wait' }, otherRecord: true },
+  only_404: { listing: { ifTooLong: 'wait' }, otherRecord: true },
 } as const satisfies Record<string, RequiredRequests>;
 
 export type EvidenceKind = keyof typeof EVIDENCE;
@@ -65,16 +65,16 @@ export interface DeletedRecord {
   key: string;
   /** When it was requested; local epoch milliseconds. */
   confirmedAt: number;
-  /** The service's own time of the delete, as UTC text; null or absent if it states none. */
+  /** When the service says that it deleted the record, as UTC text; null or absent if it does not say. */
   deletedAt?: string | null | undefined;
 }
 
-/** A record that cannot be fetched individually, and that the listing shows all the same. */
+/** A record that the listing shows although its own path answered 404 or 410. */
 interface RelistedRecord extends FoundRecord {
   key: string;
 }
 
-/** What became of records, by key. A key that is in no list has no live row, or one that was written since. */
+/** What was done with the rows, by key. A key that is in no list has no live row, or one that was written since. */
 export interface SoftDeleteOutcome {
   deleted: string[];
   /** Their rows stay live as delete candidates (`held` or `open`), for an operator or for the end of the next run. */
@@ -83,7 +83,7 @@ export interface SoftDeleteOutcome {
   listed: RelistedRecord[];
   /** Their rows stay live until a complete scan decides. */
   waiting: string[];
-  /** Why a 404 of a single record proves nothing here; null if it does, or is not needed. */
+  /** Why the 404 of a single record is no evidence here; null if it is, or is not needed. */
   pathProblem: string | null;
 }
 
@@ -103,9 +103,9 @@ export async function watchKeys<T>(
 }
 
 /**
- * Marks the rows of records as deleted that the service no longer has: all that neither its listing nor a later page
- * contradicts, or none if they are too many or if its responses prove nothing; then they become delete candidates. `lastSeen` comes from `watchKeys`, begun before the
- * records were requested. Throws what fetching a record throws, and `SyncError`.
+ * Marks the rows of `gone` as deleted, except those that the listing or a later page still shows. If they are too many, or
+ * the evidence does not suffice, all become delete candidates instead. `lastSeen` comes from a `watchKeys` that began before
+ * the records were requested; by default one begins now. Throws what fetching a record throws, and `SyncError`.
  */
 export async function softDelete(
   context: ResourceContext,
@@ -115,18 +115,18 @@ export async function softDelete(
 ): Promise<SoftDeleteOutcome> {
   const { owned, profile, warehouse } = context;
   if (lastSeen === undefined) {
-    return watchKeys(owned, gone.map(keyOf), (begun) => softDelete(context, gone, evidence, begun));
+    return watchKeys(owned, gone.map(keyOf), (seen) => softDelete(context, gone, evidence, seen));
   }
   if (gone.length === 0) return { deleted: [], held: [], listed: [], waiting: [], pathProblem: null };
   const { kind, reason } = evidence;
   const canFetch = profile.item !== null;
-  // Without a path of single records, complete scans have decided. A feed of deletes names records without a scan.
-  const { listing, otherRecord }: RequiredRequests = canFetch || reason === 'told' ? EVIDENCE[kind] : NOTHING;
+  // Without a path of single records, complete scans have decided, except if a feed names the delete (`told`).
+  const { listing, otherRecord }: RequiredRequests = canFetch || reason === 'told' ? EVIDENCE[kind] : NO_REQUESTS;
   const lane = reason === 'event' ? 'refetch' : 'bulk';
   const compared =
     listing === null
       ? { gone, listed: [], waiting: [] }
-      : await compareWithListing(context, gone, listing.unlessTooLong, lane);
+      : await compareWithListing(context, gone, listing.ifTooLong, lane);
   const needsOther = otherRecord && canFetch && compared.gone.length > 0;
   const pathProblem = needsOther ? await verifyItemPath(context, compared.gone, lane) : null;
   return owned.runAlone(async () => {
@@ -135,40 +135,40 @@ export async function softDelete(
   });
 }
 
-/** Records that cannot be fetched individually, sorted by whether they are listed. */
+/** Records that the service no longer has by their own path, sorted by whether the listing shows them. */
 interface ComparedRecords {
   gone: readonly DeletedRecord[];
   listed: RelistedRecord[];
   waiting: DeletedRecord[];
 }
 
-/** Requests the listing for records that cannot be fetched individually. Throws what keeps the service from responding. */
+/** Looks the records up in the listing of the service. Throws the errors of its requests. */
 async function compareWithListing(
   context: ResourceContext,
   records: readonly DeletedRecord[],
-  unlessTooLong: 'delete' | 'wait',
+  ifTooLong: 'delete' | 'wait',
   lane: Lane,
 ): Promise<ComparedRecords> {
   const live = await readLiveRows(context, records);
   const [gone, listed, waiting]: [DeletedRecord[], RelistedRecord[], DeletedRecord[]] = [[], [], []];
   for (const record of records) {
     const row = live.get(record.key);
-    // Without a live row from before, there is nothing to delete.
+    // A record without such a row needs no request, because nothing is deleted.
     const found =
       row === undefined ? null : await findInListing(context, { ...record, ...row, after: record.confirmedAt }, lane);
     if (found?.is === 'listed') listed.push({ ...found, key: record.key });
-    else if (found?.is === 'unknown' && unlessTooLong === 'wait') waiting.push(record);
+    else if (found?.is === 'unknown' && ifTooLong === 'wait') waiting.push(record);
     else gone.push(record);
   }
   return { gone, listed, waiting };
 }
 
-/** True for a row that was written after a request. A row with a future time is older: the clock was put back since. */
+/** True for a row that was written after a request. A row with a future time is older: the clock was set back since. */
 export function isWrittenAfter({ syncedAt }: { syncedAt: string }, requestedAt: number, now: number): boolean {
   return syncedAt > timestampText(requestedAt) && syncedAt <= timestampText(now);
 }
 
-/** The live rows of these records that were not written since, with their time of change as a service may write it. */
+/** Reads the live rows of these records that were not written since, with their times of change as a service writes them. */
 export async function readLiveRows(
   { warehouse, owned, profile, clock }: ResourceContext,
   gone: readonly DeletedRecord[],
@@ -207,10 +207,10 @@ async function writeDeletes(
   const { context, evidence, pathProblem } = attempt;
   const { owned, warehouse } = context;
   const table = owned.shape?.tables[0];
-  const { live, contested, absent } = await sortByRow(attempt, table, gone);
+  const { live, seenSince, absent } = await sortByRow(attempt, table, gone);
   const keys = live.map(keyOf);
-  const undecided = { held: contested.map(keyOf), waiting: waiting.map(keyOf), listed, pathProblem };
-  const statements = undecidedStatements(attempt, { contested, absent, waiting, listed: listed.map(keyOf) });
+  const undecided = { held: seenSince.map(keyOf), waiting: waiting.map(keyOf), listed, pathProblem };
+  const statements = undecidedStatements(attempt, { seenSince, absent, waiting, listed: listed.map(keyOf) });
   let postponed: Postponement | null = null;
   if (table !== undefined && live.length > 0) {
     const [since = ''] = live.map(({ at }) => at).toSorted();
@@ -237,8 +237,8 @@ interface SortedRecords {
   live: RowToDelete[];
   /** No row, a deleted one, or one that was written after the request. */
   absent: DeletedRecord[];
-  /** A page loader saw them after the request: two responses that contradict each other. */
-  contested: DeletedRecord[];
+  /** A page that was requested after the record still showed it: the two responses contradict each other. */
+  seenSince: DeletedRecord[];
 }
 
 async function sortByRow(
@@ -249,13 +249,13 @@ async function sortByRow(
   const now = clock.now();
   const rows =
     table === undefined ? new Map<string, StoredRow>() : await warehouse.rows.stored(table, gone.map(keyOf), []);
-  const sorted: SortedRecords = { live: [], absent: [], contested: [] };
+  const sorted: SortedRecords = { live: [], absent: [], seenSince: [] };
   for (const record of gone) {
     const { key, confirmedAt, deletedAt = null } = record;
     const row = rows.get(key);
     if (row === undefined || row.deletedAt !== null || isWrittenAfter(row, confirmedAt, now))
       sorted.absent.push(record);
-    else if ((lastSeen.get(key) ?? -Infinity) >= confirmedAt) sorted.contested.push(record);
+    else if ((lastSeen.get(key) ?? -Infinity) >= confirmedAt) sorted.seenSince.push(record);
     else {
       const isFuture = row.syncedAt > timestampText(now);
       sorted.live.push({ key, at: isFuture ? row.syncedAt : timestampText(confirmedAt), deletedAt });
@@ -265,23 +265,23 @@ async function sortByRow(
 }
 
 /**
- * Keeps what a later step decides as candidates, and forgets the others. A record without a row stays a candidate while a
- * full scan may still bring a page with it.
+ * Returns the statements that keep the undecided records as candidates, and forget the decided ones. A record without a row
+ * is undecided while a full scan may still bring a page with it.
  */
 function undecidedStatements(
   { context, evidence, checkpoint }: DeleteAttempt,
-  records: { absent: DeletedRecord[]; contested: DeletedRecord[]; waiting: DeletedRecord[]; listed: string[] },
+  records: { absent: DeletedRecord[]; seenSince: DeletedRecord[]; waiting: DeletedRecord[]; listed: string[] },
 ): CompiledQuery[] {
   const { warehouse, owned, clock } = context;
   const { reason } = evidence;
-  // The full scan itself decides about candidates that a scan has found.
+  // Candidates that a full scan has found (these two reasons) are decided by that scan itself.
   const isScanning = reason !== 'missing' && reason !== 'left_out' && checkpoint?.walk_mode === 'full';
-  // These reasons come from the record itself: if a later page shows it live, it was restored.
-  const contestedMeansRestored = reason === 'stated' || reason === 'left_out';
+  // For these reasons the record itself said that it is deleted or excluded: a later page shows that it was restored.
+  const isRestored = reason === 'stated' || reason === 'left_out';
   const kept = [...records.waiting];
   const decided = [...records.listed];
-  if (contestedMeansRestored) decided.push(...records.contested.map(keyOf));
-  else kept.push(...records.contested);
+  if (isRestored) decided.push(...records.seenSince.map(keyOf));
+  else kept.push(...records.seenSince);
   if (isScanning) kept.push(...records.absent);
   else decided.push(...records.absent.map(keyOf));
   const evidence_at = timestampText(Math.min(...kept.map(({ confirmedAt }) => confirmedAt), clock.now()));
@@ -292,7 +292,7 @@ function undecidedStatements(
   ];
 }
 
-/** Counts for `sweeps` of a candidate: this code deletes outside of full scans. */
+/** Value of `sweeps`, the full scans that did not list a candidate: none, because other evidence found it. */
 const NO_SCAN_COUNTS = 0;
 
 /** The state in which rows that are not deleted now become candidates: a `held` one needs an operator, an `open` one waits. */
@@ -309,11 +309,11 @@ async function findPostponement(
   // The next complete scan decides, because the record cannot be fetched individually.
   if (reason === 'event' && profile.item === null) return { state: 'open', detail: null };
   // Another credential may see less than the one that copied the record: its first complete scan decides.
-  const knownCredential = checkpoint?.full_credential ?? checkpoint?.walk_credential ?? credential;
-  if (knownCredential !== credential) return { state: 'open', detail: null };
+  const lastCredential = checkpoint?.full_credential ?? checkpoint?.walk_credential ?? credential;
+  if (lastCredential !== credential) return { state: 'open', detail: null };
   if (pathProblem !== null) {
-    // For an event: a full scan since then may have brought records by which the path can be verified, so the end of the
-    // run tries again. Otherwise an operator decides.
+    // After an event, a full scan may bring other records by which the path can be verified: the end of that run tries again.
+    // Otherwise an operator decides.
     const isScanned = checkpoint?.walk_mode === 'full' || (checkpoint?.last_full_at ?? '') >= since;
     return { state: reason === 'event' && isScanned ? 'open' : 'held', detail: pathProblem };
   }
@@ -331,11 +331,11 @@ function deleteStatements(
   const { resource } = owned;
   const keys = rows.map(keyOf);
   const children = owned.shape?.tables.slice(1) ?? [];
-  const gone = { resource, history: profile.history, table, children };
+  const target = { resource, history: profile.history, table, children };
   const statements: CompiledQuery[] = [];
-  for (const alike of Map.groupBy(rows, ({ at, deletedAt }) => `${at} ${deletedAt}`).values()) {
-    const { at = '', deletedAt = null } = alike[0] ?? {};
-    statements.push(...softDeleteStatements(warehouse, { ...gone, keys: alike.map(keyOf), at, deletedAt }));
+  for (const sameTimes of Map.groupBy(rows, ({ at, deletedAt }) => `${at} ${deletedAt}`).values()) {
+    const { at = '', deletedAt = null } = sameTimes[0] ?? {};
+    statements.push(...softDeleteStatements(warehouse, { ...target, keys: sameTimes.map(keyOf), at, deletedAt }));
   }
   if (evidence.kind === 'operator') statements.push(...markSettled(own, resource, keys, timestampText(clock.now())));
   else statements.push(...forgetDeleteCandidates(own, resource, keys));
@@ -343,9 +343,9 @@ function deleteStatements(
 }
 
 /**
- * Returns why a 404 of a single record proves nothing, or null if it does: another record must exist under the same path
- * when it is fetched after the last of `gone`. Otherwise `item` of the profile is wrong, or the credential must not read
- * single records. Concurrent callers share one such request. Throws what fetching a record throws.
+ * Returns why the 404 of a single record is no evidence; null if it is, because another record was found by the same path
+ * after `gone` were requested. If none is found, `item` of the profile may be wrong, or the credential may not read single
+ * records. Concurrent callers share one such request. Throws what fetching a record throws.
  */
 async function verifyItemPath(
   context: ResourceContext,
@@ -377,7 +377,7 @@ async function fetchOtherRecord(
   const table = owned.shape?.tables[0];
   const keys = table === undefined ? [] : await warehouse.rows.liveSample(table, owned.resource, SAMPLED_ROWS);
   const others = keys.filter((key) => !gone.has(key));
-  // From both ends and the middle: records that were created together are often deleted together.
+  // Records that were created together are often deleted together: both ends and the middle were created at different times.
   const chosen = new Set([others.at(0), others.at(-1), others.at(others.length / 2)]);
   let fetched: string | null = null;
   for (const key of chosen) {
@@ -389,7 +389,7 @@ async function fetchOtherRecord(
       proof.at = Math.max(proof.at, reading.requestedAt);
       return null;
     } catch (error) {
-      // A record without a path of its own verifies nothing.
+      // This record has no path of its own (`skip`), so the next one is tried.
       if (!(error instanceof SyncError) || error.recovery !== 'skip') throw error;
     }
   }

@@ -1,9 +1,10 @@
-// Finds the files that new and changed records name, and marks them as due; `fetch-files.ts` fetches what is due.
+// Finds out which files have to be fetched (are due), such as the image of a post that was just copied. `fetch-files.ts`
+// calls it before it fetches them.
 //
-// A record names its files by URL. A search reads the rows that were written since the last search, compares the files
-// that their stored bodies name with the rows of `_sync_files`, and updates those. Once a day, after a full scan, and after
-// a change of the settings it reads all rows.
-import { createHash } from 'node:crypto';
+// A record names its files by URL. A search reads the rows that were written since the last search, compares the URLs in
+// their stored bodies with the rows of `_sync_files`, and updates these. Once a day, after a full scan, and after a change
+// of the settings it reads all rows.
+import { hash } from 'node:crypto';
 import { type CompiledQuery, sql } from 'kysely';
 import type { FilesSettings } from '../../config/profile/file-fields.ts';
 import type { FilePassageRow } from '../../database/own-tables.ts';
@@ -28,15 +29,12 @@ import { fileAddresses } from './file-address.ts';
 import { recordFileChanges } from './file-changes.ts';
 
 const ROWS_PER_STEP = 500;
-/** A search includes rows from this long before the last one, because a row is written after its record was requested. */
-const SEARCH_OVERLAP_MS = 3_600_000;
-/**
- * All rows are searched at this interval, in case a process was suspended between response and write for longer than
- * the overlap.
- */
-const FULL_SEARCH_MS = 86_400_000;
-/** Shorter than the search's overlap, so that a changed row does not trigger searches for an hour. */
-const QUICK_CHECK_OVERLAP_MS = 60_000;
+/** A search begins this long before the last one, because rows are stamped with the time of their request, not of the write. */
+const SEARCH_LOOKBACK_MS = 3_600_000;
+/** All rows are searched at this interval, in case a process was suspended before a write for longer than the lookback. */
+const FULL_SEARCH_INTERVAL_MS = 86_400_000;
+/** Shorter than the lookback of a search, because a changed row would trigger searches for that long. */
+const QUICK_CHECK_LOOKBACK_MS = 60_000;
 
 interface FileSearch extends FilesContext {
   lease: Lease;
@@ -44,8 +42,8 @@ interface FileSearch extends FilesContext {
 }
 
 /**
- * Searches the records of a resource that are new or changed since the last search, marks their files as due, and ends the
- * files of deleted records. Costs one query if nothing has changed.
+ * Searches the records of a resource that have changed since the last search: marks new and changed files as due, and files
+ * of deleted records as deleted. Costs one query if nothing has changed.
  */
 export async function markDueFiles(search: FileSearch, resource: string): Promise<void> {
   const { warehouse, clock, settings, lease, signal } = search;
@@ -56,9 +54,9 @@ export async function markDueFiles(search: FileSearch, resource: string): Promis
   const last = await readFileSearch(own, resource);
   const settingsHash = hashFileSettings(settings, resource);
   const isFull = last === null || (await isFullSearchDue(warehouse, now, resource, last, settingsHash));
-  const since = isFull ? null : timestampText(timestampMs(last.looked_at) - SEARCH_OVERLAP_MS);
+  const since = isFull ? null : timestampText(timestampMs(last.looked_at) - SEARCH_LOOKBACK_MS);
   const haveSettingsChanged = last !== null && last.settings !== settingsHash;
-  for await (const rows of rowsWrittenSince(warehouse, table, since)) {
+  for await (const rows of readRowsSince(warehouse, table, since)) {
     await updateFiles(search, resource, table, haveSettingsChanged, rows);
     signal.throwIfAborted();
   }
@@ -70,7 +68,7 @@ export async function markDueFiles(search: FileSearch, resource: string): Promis
   await warehouse.apply([...rechecked, ...saveFileSearch(own, searched)], lease.proof());
 }
 
-/** True if `markDueFiles` has something to search; costs one query. */
+/** True if `markDueFiles` would find changed records; costs one query. */
 export async function haveRecordsChanged(
   { warehouse, settings, now }: { warehouse: Warehouse; settings: FilesSettings; now: number },
   resource: string,
@@ -83,7 +81,7 @@ export async function haveRecordsChanged(
   const lookedAt = timestampMs(last.looked_at);
   // Files are rechecked every `recheck`; searching ten times per period is precise enough.
   if (settings.recheck !== null && now - lookedAt > settings.recheck / 10) return true;
-  const since = timestampText(lookedAt - QUICK_CHECK_OVERLAP_MS);
+  const since = timestampText(lookedAt - QUICK_CHECK_LOOKBACK_MS);
   const recent = sql`SELECT 1 FROM ${warehouse.rows.named(table.name)} WHERE "_synced_at" >= ${since} LIMIT 1`;
   return (await recent.execute(warehouse.own)).rows.length > 0;
 }
@@ -92,12 +90,9 @@ async function readTable(warehouse: Warehouse, resource: string): Promise<TableS
   return (await readTables(warehouse, resource))?.tables[0] ?? null;
 }
 
-/** A hash of the settings of a resource's files: after a change all records are searched again. */
-function hashFileSettings({ kept }: FilesSettings, resource: string): string {
-  return createHash('sha256')
-    .update(JSON.stringify(kept[resource] ?? []))
-    .digest('hex')
-    .slice(0, 16);
+/** After a change of this hash all records are searched again. */
+function hashFileSettings({ kept: copiedFiles }: FilesSettings, resource: string): string {
+  return hash('sha256', JSON.stringify(copiedFiles[resource] ?? []), 'hex').slice(0, 16);
 }
 
 async function isFullSearchDue(
@@ -108,7 +103,7 @@ async function isFullSearchDue(
   settingsHash: string,
 ): Promise<boolean> {
   const fullAt = timestampMs(full_at);
-  if (settings !== settingsHash || now - fullAt > FULL_SEARCH_MS) return true;
+  if (settings !== settingsHash || now - fullAt > FULL_SEARCH_INTERVAL_MS) return true;
   const scanned = (await readCheckpoint(own, resource))?.last_full_at ?? null;
   return scanned !== null && timestampMs(scanned) > fullAt;
 }
@@ -119,8 +114,8 @@ interface SearchedRow {
   isDeleted: 0 | 1;
 }
 
-/** The rows that were written since a time, or all of them, in the order of their keys, step by step. */
-async function* rowsWrittenSince(
+/** Reads the rows that were written since a time (null: all rows), in steps of some hundred. */
+async function* readRowsSince(
   { own, rows: { named } }: Warehouse,
   { name, key: [first = ''] }: TableShape,
   since: string | null,
@@ -138,7 +133,7 @@ async function* rowsWrittenSince(
   }
 }
 
-/** Updates the files of those of the rows that have changed. */
+/** Updates the rows of files for those of the records that have changed. */
 async function updateFiles(
   { warehouse, settings, profile: { resources }, listing, clock, lease, scrub }: FileSearch,
   resource: string,
@@ -156,16 +151,16 @@ async function updateFiles(
     if (isDeleted === 1) return current.length > 0;
     return haveSettingsChanged || current.length === 0 || current.some((row) => row.record_hash !== hash);
   });
-  const [gone, live] = [changed.filter((row) => row.isDeleted === 1), changed.filter((row) => row.isDeleted === 0)];
+  const [deleted, live] = [changed.filter((row) => row.isDeleted === 1), changed.filter((row) => row.isDeleted === 0)];
   const bodies = await currentBodies(own, resource, idsOf(live));
-  const deleted = await warehouse.rows.stored(table, idsOf(gone), []);
+  const deletedRows = await warehouse.rows.stored(table, idsOf(deleted), []);
   const at = timestampText(clock.now());
   const stores = new Map(files.map(({ field, store }) => [field, store.name]));
   const statements: CompiledQuery[] = [];
   for (const { id, hash } of changed) {
     const body = bodies.get(id);
     const found = body === undefined ? [] : fileAddresses({ profile, listing }, files, id, storedValue(body, profile));
-    const endedAt = deleted.get(id)?.deletedAt ?? at;
+    const endedAt = deletedRows.get(id)?.deletedAt ?? at;
     const context = { resource, stores, isForced: haveSettingsChanged, at, endedAt, scrub };
     statements.push(...recordFileChanges(own, context, { id, hash, known: known.get(id) ?? [], found }));
   }
@@ -176,7 +171,7 @@ function idsOf(rows: readonly SearchedRow[]): string[] {
   return rows.map(({ id }) => id);
 }
 
-/** Deletes the files of records that have no row any more, such as those that were deleted long ago. */
+/** Deletes the rows of files whose records have no row any more, such as those that were deleted long ago. */
 async function deleteVanishedFiles(
   { warehouse, lease }: FileSearch,
   resource: string,
@@ -184,7 +179,7 @@ async function deleteVanishedFiles(
 ): Promise<void> {
   const { own } = warehouse;
   const checkpoint = await readCheckpoint(own, resource);
-  // A copy that restarted has not loaded all rows yet.
+  // Until a restarted copy has ended its full scan, records without a row may still come.
   if (checkpoint?.last_full_at == null || checkpoint.walk_mode === 'full') return;
   for (let after = ''; ;) {
     const ids = await recordsWithFilesAfter(own, resource, after, ROWS_PER_STEP);

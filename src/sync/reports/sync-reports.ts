@@ -1,17 +1,17 @@
-// Syncs a resource of reports, whose records are listed by day, week or month (`windows` of the profile).
+// Syncs a resource of reports, whose records are listed by day, week or month, their windows (`windows` of the profile).
 //
 // A report such as page views changes until some days after its window has ended, and rows can vanish from it. So a run
 // requests the windows that are new or may have changed, and each response replaces the rows of its windows:
 //
-// | response for a range of windows                    | what is done                                              |
-// |----------------------------------------------------|-----------------------------------------------------------|
-// | complete                                           | its rows replace those of the windows                     |
-// | more than fits into one response, or times out     | the range is requested in two halves                      |
-// | refused, and it has the current day or a later one | requested again without those days                        |
-// | refused                                            | halves; one window stays as it is for the next run        |
-// | records moved between its pages                    | requested again, at most three times                      |
-// | states larger totals than its rows have            | halves, down to one window; then requested once more      |
-// | lacks too many rows of before                      | requested once more; then an operator has to confirm      |
+// | response for a range of windows                       | what is done                                           |
+// |-------------------------------------------------------|--------------------------------------------------------|
+// | is complete                                           | its rows replace those of the windows                  |
+// | does not fit into one response, or times out          | the range is requested in two halves                   |
+// | refuses a range with the current day or a later one   | it is requested again without those days               |
+// | refuses any other range                               | halves; a single window is left to the next run        |
+// | comes while records move between its pages            | it is requested again, at most three times             |
+// | states larger totals than its rows have               | halves; a single window is requested once more         |
+// | lacks too many of the stored rows                     | it is requested once more; then an operator decides    |
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { CompiledQuery } from 'kysely';
 import type { ReportWindows } from '../../config/profile/incremental.ts';
@@ -36,9 +36,9 @@ import { endWarnings, judgeScan } from '../scan/load-pages.ts';
 import {
   compareTotals,
   distinctRecords,
+  type FullAnswer,
   isShort,
   newTask,
-  type FullAnswer,
   type RangeAnswer,
   type RangeOptions,
   RangeQueue,
@@ -52,32 +52,32 @@ import {
   dayReading,
   dueWindows,
   endRangeAt,
-  splitRange,
   firstRetainedDay,
   localDay,
   type ReportRange,
   type ReportWindow,
+  splitRange,
 } from './report-windows.ts';
 
 interface ReportScan extends StoredReports {
   /** How further ranges are requested. */
   options: RangeOptions;
   today: Day;
-  /** After the last replaced range. */
+  /** The checkpoint after the last replaced range. */
   checkpoint: CheckpointRow;
-  /** False once totals were seen to count what is never listed: then a range that lacks some is not split for it. */
+  /** False once totals have counted records that are never listed: smaller ranges would not help. */
   splitsByTotals: boolean;
-  /** False once something may be missing that no later range brings. */
+  /** False once records may be missing that no later range brings. */
   isComplete: boolean;
-  /** The windows that the service refused, by their first days, and the error of the first one. */
+  /** First days of the refused windows, the error of the first one, and whether the service has accepted any range. */
   refusals: { days: Day[]; error: SyncError | null; inARow: number; isAnyRead: boolean };
-  /** Reported at the end, one of each kind. */
+  /** Reported at the end, one of each code. */
   warnings: Map<Warning['code'], Warning>;
 }
 
 /**
- * Scans the windows of reports, the newest first. Each range replaces its windows in one transaction together with the
- * checkpoint. Adds its warnings to the run's. Throws `SyncError` with everything up to the last range in place.
+ * Scans the windows of reports, the newest first. One transaction replaces the windows of a range and the checkpoint. Adds
+ * its warnings to those of the run. Throws `SyncError`; the ranges until then are stored.
  */
 export async function syncReports(context: RunContext, plan: ScanPlan, windows: ReportWindows): Promise<void> {
   const { owned, progress } = context;
@@ -109,7 +109,7 @@ async function beginScan(
   windows: ReportWindows,
 ): Promise<{ scan: ReportScan; due: readonly ReportWindow[] }> {
   const { profile, clock, warehouse, owned } = context;
-  // The response for a window counts, also where a record has an older time of change than its row.
+  // The response for a window replaces its rows, even those with a later time of change.
   const loader = await openPageLoader(context, { acceptsOlder: true });
   const stored = await readWindows(warehouse.own, owned.resource);
   const rows = new Map(stored.map((row) => [row.window_start, row]));
@@ -140,25 +140,25 @@ async function beginScan(
   return { scan, due };
 }
 
-/** True if every live row came with a stored window, so that there are none in others. */
+/** True if every live row belongs to a stored window. */
 async function areRowsInWindows(
   { warehouse, owned, profile }: RunContext,
   rows: Iterable<WindowRow>,
 ): Promise<boolean> {
-  // A record that is fetched individually has a row before its window is fetched.
+  // A record that was fetched individually may have a row before its window is stored.
   if (profile.item !== null) return false;
   const present = [...rows].filter(({ dropped_at }) => dropped_at === null);
   return (await warehouse.rows.count(owned.resource)) === present.reduce((sum, row) => sum + row.rows, 0);
 }
 
-/** Scans of one range in all, if records move between its pages. */
+/** Max scans of one range, if records move between its pages. */
 const MAX_SCANS_PER_RANGE = 3;
 /** Refused windows in a row after which the run fails: the profile, the credential or the service is at fault. */
 const MAX_REFUSALS_IN_A_ROW = 10;
 
 /**
- * Replaces the windows of a range by its response. Returns the ranges to process in its place, in order: its halves if it
- * is too much at once, itself if it has to be requested again. Throws `SyncError`.
+ * Replaces the windows of a range by its response. Returns the ranges to request next: none if that succeeded, else its halves,
+ * or the range itself. Throws `SyncError`.
  */
 async function syncRange(
   context: RunContext,
@@ -170,12 +170,13 @@ async function syncRange(
   const halves = halve(range);
   if ('error' in answer && isUnitRefusal(answer.error)) {
     const { error } = answer;
-    const isFuture = range.to > addDays(scan.today, error.code === 'bad_request' ? 0 : 1);
-    return isFuture ? withoutUnfinished(scan, range, error) : (halves ?? deferWindow(context, scan, range, error));
+    // Only a 400 may be about the current day, the other refusals only about later days.
+    const isUnfinished = range.to > addDays(scan.today, error.code === 'bad_request' ? 0 : 1);
+    return isUnfinished ? withoutUnfinished(scan, range, error) : (halves ?? deferWindow(context, scan, range, error));
   }
   Object.assign(scan.refusals, { inARow: 0, isAnyRead: true });
   if ('error' in answer) {
-    requestHalf(scan, range);
+    halveFurtherRanges(scan, range);
     if (halves !== null) return halves;
     if (answer.error?.code !== 'window_too_large') throw answer.error ?? new Error('nothing to split');
     scan.isComplete = false;
@@ -193,12 +194,12 @@ function halve(range: ReportRange): RangeTask[] | null {
   return splitRange(range)?.map(newTask) ?? null;
 }
 
-/** What was too much for one response will be so for the next ones. */
-function requestHalf({ options }: ReportScan, { windows }: ReportRange): void {
+/** Further ranges get half as many windows, because as many would be too large again. */
+function halveFurtherRanges({ options }: ReportScan, { windows }: ReportRange): void {
   options.maxWindows = Math.max(1, Math.floor(windows.length / 2));
 }
 
-/** Leaves a window that the service refuses as it is, to be requested again by the next run. */
+/** Leaves the rows of a refused window as they are. The next run requests the window again. */
 async function deferWindow(
   { warehouse, owned }: RunContext,
   { refusals, warnings, rows }: ReportScan,
@@ -221,7 +222,7 @@ async function deferWindow(
   return [];
 }
 
-/** Many services refuse future days, and some the day that has not ended. */
+/** Returns a refused range without its future days, or without the current day if it has none. */
 function withoutUnfinished(
   { today, options, warnings }: ReportScan,
   range: ReportRange,
@@ -232,7 +233,7 @@ function withoutUnfinished(
   if (!hasTomorrow) {
     warnings.set('window_unfinished', {
       code: 'window_unfinished',
-      message: `the service refuses the day that is not over (${today}), so it is asked for from tomorrow on: ${message}`,
+      message: `the service refuses the day that is not over (${today}), so it is requested from tomorrow on: ${message}`,
       hint: 'nothing is to be done if its reports are of whole days; else see windows.zone: by it that day has begun',
     });
   }
@@ -240,7 +241,7 @@ function withoutUnfinished(
   return ended === range ? [] : [newTask(ended)];
 }
 
-/** Writes a response, unless the range has to be requested again: returns what to process in its place. */
+/** Writes a response, unless the range has to be requested again. Returns the ranges to request next. */
 async function applyAnswer(
   context: RunContext,
   scan: ReportScan,
@@ -256,9 +257,9 @@ async function applyAnswer(
 
   const verdict = judgeScan(end, profile, former?.end ?? null);
   if (!verdict.isComplete && verdict.mayRepeat && responses < MAX_SCANS_PER_RANGE) {
-    const again = { ...task, responses, former: { end, endedAt: clock.now() } };
+    const repeated = { ...task, responses, former: { end, endedAt: clock.now() } };
     await clock.sleep(end.cacheWaitMs ?? 0, signal);
-    return [again];
+    return [repeated];
   }
   const differs = compareTotals(windows.totals, body, records);
   if (differs.length > 0 && !profile.accept.includes('totals')) {
@@ -283,10 +284,10 @@ async function applyAnswer(
   return [];
 }
 
-/** Null once a single window has shown that the totals count what is never listed. */
+/** Returns the halves of a range; null if a single window shows that the totals count records that are never listed. */
 function splitByTotals(scan: ReportScan, range: ReportRange): RangeTask[] | null {
   const halves = halve(range);
-  if (halves !== null) requestHalf(scan, range);
+  if (halves !== null) halveFurtherRanges(scan, range);
   else {
     scan.splitsByTotals = false;
     scan.options.maxWindows = Infinity;
@@ -298,9 +299,8 @@ function splitByTotals(scan: ReportScan, range: ReportRange): RangeTask[] | null
 const ROWS_PER_STEP = 200;
 
 /**
- * Removes the windows that are older than `keep` from the copy, the oldest first, with all versions of their rows, and
- * stores when: they are not requested again. The next run continues a window that was half removed when the process was
- * killed.
+ * Removes the windows that are older than `keep` from the copy, the oldest first, with all versions of their rows. They are
+ * not requested again. After a kill, the next run removes the rest of a window.
  */
 async function dropOldWindows(context: RunContext, stored: StoredReports): Promise<void> {
   const { clock, signal } = context;
@@ -326,7 +326,7 @@ async function dropWindow(context: RunContext, stored: StoredReports, row: Windo
     table === undefined ? [] : dropStatements(warehouse, { resource, table, children, keys: step }),
   );
   const last = removals.pop() ?? [];
-  // If `keep` is raised before the last step, the window is fetched again.
+  // Until the last step the window is not final, so that it is fetched again if `keep` is raised meanwhile.
   if (removals.length > 0) await save(saveWindows(own, [{ ...row, is_final: 0 }]));
   for (const removal of removals) {
     await save(removal);
@@ -337,7 +337,7 @@ async function dropWindow(context: RunContext, stored: StoredReports, row: Windo
   stored.rows.set(row.window_start, dropped);
 }
 
-/** What an operator has to know of the stored windows; reported by every run as long as it is so. Pure. */
+/** Returns the warnings about stored windows, which every run repeats while their reason exists. */
 function windowWarnings(rows: readonly WindowRow[], resource: string, { most }: ReportWindows): Warning[] {
   const present = rows.filter(({ dropped_at }) => dropped_at === null);
   const held = present.filter(({ held_at }) => held_at !== null);
@@ -347,8 +347,8 @@ function windowWarnings(rows: readonly WindowRow[], resource: string, { most }: 
     {
       windows: held,
       code: 'window_held',
-      message: `kept as before, because by the service's answer too much would be deleted: ${held[0]?.held ?? ''}`,
-      hint: `look at the service; then content-sync deletes confirm ${resource} takes its next answer over, whatever it deletes`,
+      message: `unchanged, because the response of the service would delete too much: ${held[0]?.held ?? ''}`,
+      hint: `look at the service; then content-sync deletes confirm ${resource} accepts its next response, whatever it deletes`,
     },
     {
       windows: capped,
@@ -359,7 +359,7 @@ function windowWarnings(rows: readonly WindowRow[], resource: string, { most }: 
     {
       windows: differing,
       code: 'window_total_differs',
-      message: `counted otherwise than the service tells: ${differing[0]?.totals ?? ''}`,
+      message: `different from the totals that the service states: ${differing[0]?.totals ?? ''}`,
       hint: 'see _sync_windows; if totals count what is not listed, take them out of windows.totals, or accept: [totals]',
     },
   ];

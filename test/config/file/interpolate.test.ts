@@ -57,5 +57,5 @@ it('keys are left alone, and the fields that were filled in are known', () => {
 
 it('no default is proposed for a secret', () => {
   const [finding] = fill({ sources: { blog: { auth: { key: '${UNSET}' } } } }).findings;
-  expect(finding?.message).toContain('take ${file:/path} in its place');
+  expect(finding?.message).toContain('write ${file:/path} instead');
 });

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { withSecretParts } from '../../../src/config/file/interpolate.ts';
+import { withSecretParts } from '../../../src/config/file/secret-fields.ts';
 
 it.each([
   ['a key as it is', 'sk_live_0815', []],

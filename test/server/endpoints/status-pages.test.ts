@@ -19,7 +19,7 @@ const serve = { auth: AUTH, host: '127.0.0.1', port: 0, hosts: [] };
 
 /** Asks for a name and a password; nobody waits for long. */
 function guarded(changes: Partial<AccessOptions> = {}) {
-  return createAccessCheck({ serve, clock: hurriedClock(1_000), refused: () => undefined, ...changes });
+  return createAccessCheck({ serve, clock: hurriedClock(1_000), onWrongPassword: () => undefined, ...changes });
 }
 
 /** Leaves out nobody but those who ask for a name that is not ours. */
@@ -131,7 +131,7 @@ describe('basic authentication', () => {
   it('keeps those waiting who are wrong, a few at a time; whoever is right never waits', async () => {
     const clock = new HandClock();
     let refused = 0;
-    const access = guarded({ clock, refused: () => void (refused += 1) });
+    const access = guarded({ clock, onWrongPassword: () => void (refused += 1) });
     const guesses = Array.from({ length: 9 }, () => get('/', { access }, basic('ops:nope')));
     expect((await Promise.race(guesses)).status).toBe(429);
     expect((await get('/', { access }, basic(`ops:${AUTH.password}`))).status).toBe(200);

@@ -2,7 +2,7 @@
 import { escapeIdentifier, type Pool, type PoolClient } from 'pg';
 import type { Clock } from '../../../model/clock.ts';
 import type { ExecuteSql } from '../../database.ts';
-import { LAST_DONE, migratedMeanwhile } from '../../migrate.ts';
+import { LAST_APPLIED, newerMigrationError } from '../../migrate.ts';
 import { leaseLost, type LeaseProof } from '../../warehouse.ts';
 import { type Step, onlyRow, toQuery, createSession, type Session } from './session.ts';
 import { errorCode, SyncError } from '../../../model/errors.ts';
@@ -229,13 +229,13 @@ function leaseStep({ name, token, fence, expiresAt, commits }: LeaseProof): Step
     text: RENEW_LEASE,
     values: [expiresAt, name, token, fence, commits()],
     errorIfNoRow: () => leaseLost(name),
-    errorOfRow: ({ last }) => migratedMeanwhile(last),
+    errorOfRow: ({ last }) => newerMigrationError(last),
   };
 }
 
 /** Several transactions may use one proof, while the lease renews itself in between: neither moves the end back. */
 const RENEW_LEASE = `UPDATE "_sync_leases" SET "expires_at" = greatest("expires_at", $1::timestamptz), "commits" = "commits" + 1
-  WHERE "name" = $2 AND "token" = $3 AND "fence" = $4 AND "commits" >= $5 RETURNING ${LAST_DONE} AS "last"`;
+  WHERE "name" = $2 AND "token" = $3 AND "fence" = $4 AND "commits" >= $5 RETURNING ${LAST_APPLIED} AS "last"`;
 
 /** True if a connection can be used again. */
 async function isRolledBack(client: PoolClient, failure: unknown): Promise<boolean> {

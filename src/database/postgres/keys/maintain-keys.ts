@@ -1,68 +1,66 @@
-// Creates and drops the indexes of copied tables, after a scan.
+// Creates and drops the indexes of copied tables after a scan, such as for filters by time and for joins. The copy is complete
+// without indexes, so what others prevent (locks, missing rights) is skipped, and tried again after the next scan.
 import { escapeIdentifier as quoted } from 'pg';
 import { SyncError } from '../../../model/errors.ts';
 import { columnText, INDEX_PREFIX, type KeyPlan } from '../../table-layout.ts';
 import type { LeaseProof } from '../../warehouse.ts';
-import { causeCode, type PostgresSchema, execute, transact } from '../connection/transact.ts';
+import { causeCode, execute, type PostgresSchema, transact } from '../connection/transact.ts';
 import { prefixedName } from '../widening/ddl.ts';
 
 /** Building a large index takes hours; no reader waits for it. */
 const BUILD_TIMEOUT_MS = 6 * 3_600_000;
-/** Longer than the server waits (`deadlock_timeout`, 1 s) before it cancels an autovacuum that blocks us. */
+/** Longer than the server waits (`deadlock_timeout`, 1 s) before it cancels an autovacuum that holds the lock. */
 const LOCK_TIMEOUT_MS = 3_000;
-/** Readers wait while we wait for an exclusive lock. */
+/** Shorter, because readers of the table wait too while a statement waits for an exclusive lock. */
 const EXCLUSIVE_LOCK_TIMEOUT_MS = 300;
 
-/** Statements by the index that they create or drop. */
-type Statements = ReadonlyMap<string, string>;
+/** Drops the unwanted indexes, then creates the missing ones. Each is a transaction of its own, so that a kill loses little. */
+export async function maintainIndexes(database: PostgresSchema, plan: KeyPlan, lease: () => LeaseProof): Promise<void> {
+  const tables = plan.tables.map(({ name }) => name);
+  const { rows } = await execute(database)<ExistingIndex>(INDEXES, [database.schema, tables, INDEX_PREFIX]);
+  const existing = new Map(rows.map((index) => [identify(index), index]));
+  const wanted = new Map(wantedIndexes(plan).map((index) => [identify(index), index]));
+  for (const [id, { name }] of existing) {
+    if (!wanted.has(id)) await runIfPossible(database, lease, `DROP INDEX IF EXISTS ${quoted(name)}`);
+  }
+  const missing = [...wanted].flatMap(([id, index]) => (existing.has(id) ? [] : [index]));
+  for (const { statement } of missing) await runIfPossible(database, lease, statement);
+  // Postgres has no statistics yet of a table that was just filled, and needs them to choose an index.
+  const changed = new Set(missing.map(({ table }) => table));
+  for (const table of changed) await runIfPossible(database, lease, `ANALYZE ${quoted(table)}`);
+}
 
-/** Identifies an index by its name and method. */
-function identity(name: string, method: string): string {
+/** An index with another method is another index. */
+function identify({ name, method }: ExistingIndex): string {
   return JSON.stringify([name, method]);
 }
 
-/** Each step is a transaction of its own; the next call finds it done. */
-export async function maintainKeys(database: PostgresSchema, plan: KeyPlan, lease: () => LeaseProof): Promise<void> {
-  const names = plan.tables.map(({ name }) => name);
-  const { rows } = await execute(database)<ExistingIndex>(INDEXES, [database.schema, names, INDEX_PREFIX]);
-  const existing = new Map(
-    rows.map(({ name, method }) => [identity(name, method), `DROP INDEX IF EXISTS ${quoted(name)}`]),
-  );
-  const wanted = wantedIndexes(plan);
-  // What is not wanted is dropped before anything is created.
-  const steps = [
-    ...[...existing].filter(([key]) => !wanted.has(key)),
-    ...[...wanted].filter(([key]) => !existing.has(key)),
-  ].map(([, statement]) => statement);
-  for (const step of steps) await runIfPossible(database, lease, step);
-  // A table that was just filled has no statistics, without which no index is chosen well.
-  const indexed = new Set(steps.flatMap((step) => /^CREATE INDEX .* ON (.*) USING/.exec(step)?.[1] ?? []));
-  for (const table of indexed) await runIfPossible(database, lease, `ANALYZE ${table}`);
+interface WantedIndex extends ExistingIndex {
+  table: string;
+  statement: string;
 }
 
 /**
  * While an index is built, its table can be read but not written. Reports are stored window by window, so that a BRIN
  * index of the days takes a thousandth of the space.
  */
-function wantedIndexes({ indexes }: KeyPlan): Statements {
-  return new Map(
-    indexes.map(({ table, column, why }) => {
-      const [method, options] = why === 'window' ? ['brin', BRIN_OPTIONS] : ['btree', ''];
-      const name = prefixedName(INDEX_PREFIX, columnText(table, column));
-      const on = `${quoted(table.name)} USING ${method} (${quoted(column)})`;
-      return [identity(name, method), `CREATE INDEX ${quoted(name)} ON ${on}${options}`];
-    }),
-  );
+function wantedIndexes({ indexes }: KeyPlan): WantedIndex[] {
+  return indexes.map(({ table, column, why }) => {
+    const [method, options] = why === 'window' ? ['brin', BRIN_OPTIONS] : ['btree', ''];
+    const name = prefixedName(INDEX_PREFIX, columnText(table, column));
+    const on = `${quoted(table.name)} USING ${method} (${quoted(column)})`;
+    return { name, method, table: table.name, statement: `CREATE INDEX ${quoted(name)} ON ${on}${options}` };
+  });
 }
 
 const BRIN_OPTIONS = ' WITH (pages_per_range = 32, autosummarize = on)';
 
-/** SQLSTATE of a value that is longer than an index holds. */
+/** The SQLSTATE for a value that is too long for an index. */
 const PROGRAM_LIMIT_EXCEEDED = '54000';
 
 /**
- * Runs `work`, and again without our indexes of texts if a value is longer than an index holds: no index may prevent
- * that a record is stored. The indexes are left out as long as the value exists.
+ * Runs `work`, and again without the managed indexes of texts if a value is too long for one, because no index may prevent
+ * that a record is stored. While the value exists, creating the index again fails and is skipped.
  */
 export async function retryWithoutLongIndexes<T>(
   database: PostgresSchema,
@@ -92,19 +90,22 @@ const TEXT_INDEXES = `SELECT DISTINCT pg_catalog.format('DROP INDEX IF EXISTS %I
   WHERE indexed.relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = $1) AND pg_catalog.starts_with(pg_class.relname, $3::text)
     AND indexed.relname IN (SELECT $2::text UNION ALL SELECT relname FROM pg_class WHERE pg_catalog.starts_with(relname, $2::text || '_'))`;
 
-/**
- * SQLSTATEs of locks and long transactions of other sessions, missing rights, external objects that depend on it, and
- * rows that do not fit. The copy is complete without keys and indexes, and the next call tries again.
- */
+/** SQLSTATEs after which a statement is skipped. */
 const SKIPPED_ERRORS = new Set(
-  '55P03 40P01 40001 57014 42501 2BP01 42P16 42P07 42710 23503 0A000 42804 42830 54000 42883 42P01'.split(' '),
+  [
+    // Locks and long transactions of other sessions, and missing rights.
+    '55P03 40P01 40001 57014 42501',
+    // External objects that depend on the index or have its name.
+    '2BP01 42P07 42710',
+    // Tables or values that allow no such index.
+    '42P16 23503 0A000 42804 42830 54000 42883 42P01',
+  ].flatMap((codes) => codes.split(' ')),
 );
 
 /** Runs a statement in a transaction of its own under the lease; skips it if others prevent it. */
 async function runIfPossible(database: PostgresSchema, lease: () => LeaseProof, statement: string): Promise<void> {
-  // Readers can go on while an index is created, but not while one is dropped.
-  const letsReadersIn = statement.startsWith('CREATE') || statement.includes(' ADD ');
-  const lockMs = letsReadersIn ? LOCK_TIMEOUT_MS : EXCLUSIVE_LOCK_TIMEOUT_MS;
+  // Only the creation of an index lets others read the table.
+  const lockMs = statement.startsWith('CREATE') ? LOCK_TIMEOUT_MS : EXCLUSIVE_LOCK_TIMEOUT_MS;
   const options = { lease: lease(), statementMs: BUILD_TIMEOUT_MS, lockMs, retryForMs: 0 };
   try {
     await transact(database, async (session) => void (await session.execute(statement)), options);
@@ -119,7 +120,7 @@ interface ExistingIndex extends Record<string, unknown> {
   method: string;
 }
 
-/** The managed indexes. One that was interrupted while it was built is invalid, and created again. */
+/** Selects the managed indexes. One whose creation was interrupted is invalid: it is not selected, and created again. */
 const INDEXES = `SELECT pg_class.relname::text AS name, amname::text AS method
   FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid JOIN pg_am ON pg_am.oid = pg_class.relam
   JOIN pg_class AS indexed ON indexed.oid = indrelid

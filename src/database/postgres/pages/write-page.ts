@@ -1,24 +1,25 @@
-// Writes one page of records with one statement per table.
+// Writes one page of records to a resource's table, the child tables of its lists, and the history of versions. One statement
+// per table, however many rows it has: each statement costs a round trip to the server.
 import { escapeIdentifier } from 'pg';
 import type { Cell, TableShape } from '../../../model/table.ts';
-import { EXISTING_ROW, insertedColumns, overwriteClause, cellsToInsert } from '../../table-layout.ts';
+import { cellsToInsert, EXISTING_ROW, insertedColumns, overwriteClause } from '../../table-layout.ts';
 import type { PageRows } from '../../warehouse.ts';
 import { DECLARED_TYPES } from '../connection/column-types.ts';
 import type { Step } from '../connection/session.ts';
 
-/** Returns the statements that write a page; their number does not depend on the number of rows. */
+/** Returns the statements of the transaction that writes a page. */
 export function writePage(page: PageRows): Step[] {
   const [root, ...children] = page.rows;
   if (root === undefined || page.records.length === 0) return [];
   const keys = page.records.map(({ key }) => key);
   return [
-    // Until the server has statistics of tables that were just filled, it would read whole tables.
+    // Without statistics of a table that was just filled, the planner would read the whole table for each statement.
     { text: 'SET LOCAL enable_seqscan TO off' },
     {
       text: insertStatement(root.table) + overwriteClause(root.table, escapeIdentifier),
       values: toColumns(cellsToInsert(root, page), insertedColumns(root.table).length),
     },
-    // Also for new records: another process may have written them since they were looked up.
+    // New records too: another process may have written them after this one looked for stored rows.
     ...page.children.map((child) => ({ text: deleteStatement(child), values: [keys] })),
     ...endVersions(page),
     { text: 'SET LOCAL enable_seqscan TO DEFAULT' },
@@ -29,37 +30,38 @@ export function writePage(page: PageRows): Step[] {
   ];
 }
 
-const CLOSE = `UPDATE "_sync_versions" AS v SET "valid_to" = $2 FROM unnest($3::text[], $4::bigint[]) AS old("id", "version")
+const CLOSE_VERSIONS = `UPDATE "_sync_versions" AS v SET "valid_to" = $2 FROM unnest($3::text[], $4::bigint[]) AS old("id", "version")
   WHERE v."resource" = $1 AND v."id" = old."id" AND v."version" = old."version"`;
-const DROP = `DELETE FROM "_sync_versions" WHERE "resource" = $1 AND "id" = ANY($2)`;
+const DELETE_VERSIONS = `DELETE FROM "_sync_versions" WHERE "resource" = $1 AND "id" = ANY($2)`;
 
-/** Closes or deletes the versions before those of the written records, as the history policy says. */
+/** Ends or deletes the previous versions of the written records, as the history policy of the profile says. */
 function endVersions({ resource, history, requestedAt, records }: PageRows): Step[] {
   const replaced = records.filter(({ version }) => version > 1);
   if (history === 'none' || replaced.length === 0) return [];
   const keys = replaced.map(({ key }) => key);
   const before = replaced.map(({ version }) => version - 1);
   return history === 'all'
-    ? [{ text: CLOSE, values: [resource, requestedAt, keys, before] }]
-    : [{ text: DROP, values: [resource, keys] }];
+    ? [{ text: CLOSE_VERSIONS, values: [resource, requestedAt, keys, before] }]
+    : [{ text: DELETE_VERSIONS, values: [resource, keys] }];
 }
 
 function addVersions({ resource, history, requestedAt, records }: PageRows): Step[] {
   if (history === 'none') return [];
   const cells = records.flatMap(({ key, version, hash, bytes }) => [key, version, hash, bytes.toString()]);
-  return [{ text: ADD, values: [...toColumns(cells, 4), resource, requestedAt] }];
+  return [{ text: ADD_VERSIONS, values: [...toColumns(cells, 4), resource, requestedAt] }];
 }
 
-// Aliases begin with an underscore, because no name of a source field or table does.
-
-/** Returns rows with columns `_1`, `_2` and so on from as many parameters, which are JSON arrays of a column's cells. */
+/**
+ * Returns rows with columns `_1`, `_2` and so on. Each comes from a parameter, a JSON array of the cells of one column. The
+ * aliases begin with an underscore, because no name of a source field or table does.
+ */
 function rowsFromParameters(columns: number): string {
   const numbers = Array.from({ length: columns }, (_, index) => index + 1);
   const arrays = numbers.map((number) => `json_array_elements_text($${number}::json)`);
   return `ROWS FROM (${arrays.join(', ')}) AS "_row" (${numbers.map((number) => `"_${number}"`).join(', ')})`;
 }
 
-const ADD = `INSERT INTO "_sync_versions" ("resource", "id", "version", "valid_from", "op", "hash", "body")
+const ADD_VERSIONS = `INSERT INTO "_sync_versions" ("resource", "id", "version", "valid_from", "op", "hash", "body")
   SELECT $5::text, "_1", "_2"::bigint, $6::timestamptz, 'upsert', "_3", "_4" FROM ${rowsFromParameters(4)}
   ON CONFLICT ("resource", "id", "version") DO UPDATE SET "valid_from" = excluded."valid_from",
     "valid_to" = NULL, "op" = excluded."op", "hash" = excluded."hash", "body" = excluded."body", "source_text" = NULL`;
@@ -71,7 +73,7 @@ function insertStatement(table: TableShape): string {
   return `INSERT INTO ${escapeIdentifier(table.name)} AS ${EXISTING_ROW} (${names}) SELECT ${values} FROM ${rowsFromParameters(columns.length)}`;
 }
 
-/** Deletes the rows of the records whose keys are in the one parameter. */
+/** Deletes the rows of the records whose keys are in the array `$1`. */
 function deleteStatement(table: TableShape): string {
   return `DELETE FROM ${escapeIdentifier(table.name)} WHERE ${escapeIdentifier(table.key[0] ?? '')} = ANY($1)`;
 }
@@ -83,7 +85,7 @@ function toColumns(cells: readonly Cell[], width: number): string[] {
   return columns.map((column) => JSON.stringify(column));
 }
 
-/** A cell as JSON holds it without a loss: `JSON.stringify` writes no -0 and no big integers. */
+/** Returns a cell that JSON keeps exactly: as a text for -0 and big integers, which `JSON.stringify` changes or rejects. */
 function jsonCell(cell: Cell): string | number | boolean | null {
   if (typeof cell === 'bigint') return String(cell);
   return Object.is(cell, -0) ? '-0' : cell;

@@ -67,13 +67,13 @@ export const VIEW_DIALECT: ViewDialect = {
   text: textOf,
   declared: (sql) => sql,
   day: (sql) => `${sql}::date`,
-  shown: (type) => type,
-  no: 'false',
-  once: (sql, use) => `(SELECT ${use('x')} FROM (SELECT ${sql} AS x OFFSET 0) AS o)`,
+  viewType: (type) => type,
+  falseLiteral: 'false',
+  computeOnce: (sql, use) => `(SELECT ${use('x')} FROM (SELECT ${sql} AS x OFFSET 0) AS o)`,
   bodies: BODIES,
   perRow,
   // Not VALUES, because Postgres prepares each of its expressions again for each row.
-  differing: (fields) => ({
+  differingFields: (fields) => ({
     join: ` CROSS JOIN LATERAL unnest(${fieldArrays(fields).join(', ')}) AS f(field, before, after)`,
     where: 'f.before IS DISTINCT FROM f.after',
     field: 'f.field',

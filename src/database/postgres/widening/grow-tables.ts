@@ -13,7 +13,7 @@ import {
 import { refuseStrangers, refuseWithoutCreate } from '../connection/schema-rights.ts';
 import { asStep, type Session, type Step } from '../connection/session.ts';
 import { causeCode, type PostgresSchema, execute, isLocked, transact } from '../connection/transact.ts';
-import { clearNames, createViews, dropViews, planViews } from '../views/attach-views.ts';
+import { renameFormerViews, createViews, dropViews, planViewChanges } from '../views/change-views.ts';
 import { addColumns, createDeletedIndex, createTable, updateComments, type Widening, widenStatements } from './ddl.ts';
 import {
   type Dependent,
@@ -65,7 +65,7 @@ export async function growTables(database: PostgresSchema, growth: ShapeGrowth):
   const steps = [
     // The claim comes first: it makes others wait who are planning another change.
     ...(claim === null ? [] : [{ ...asStep(claim), errorIfNoRow: growthOutdated }]),
-    ...clearNames(views),
+    ...renameFormerViews(views),
     ...created.flatMap((table) => creationSteps(database.schema, table, references)),
     ...statements.map(asStep),
   ];
@@ -115,7 +115,7 @@ async function alterIn(
   const { views, dropsOthers = false } = growth;
   const uses = widenings.map(({ table, columns }) => ({ table, columns: columns.map(({ name }) => name) }));
   await session.runAll(steps);
-  const plan = await planViews(session, views, uses, isCollated);
+  const plan = await planViewChanges(session, views, uses, isCollated);
   const dependents = await findDependents(session.execute, uses, plan);
   if (!dropsOthers) refuseOthersViews(dependents);
   await refuseRowTypes(session, plan);

@@ -6,7 +6,7 @@ import { growthOutdated, type TableRemoval, type TableStaging, type TableSwap } 
 import { hideInternalTables } from '../connection/schema-rights.ts';
 import { asStep, type Session } from '../connection/session.ts';
 import { causeCode, type PostgresSchema, transact } from '../connection/transact.ts';
-import { clearNames, createViews, emptyViews, planViews } from '../views/attach-views.ts';
+import { renameFormerViews, createViews, emptyViews, planViewChanges } from '../views/change-views.ts';
 import { createDeletedIndex, createTable, prefixedName, updateComments } from './ddl.ts';
 import { lockTables, transactExclusively } from './grow-tables.ts';
 
@@ -46,11 +46,11 @@ export async function swapTables(database: PostgresSchema, swap: TableSwap): Pro
 async function swapIn(session: Session, swap: TableSwap): Promise<void> {
   const { shape, names, dropped, standing, views, statements, claim } = swap;
   const { execute } = session;
-  await session.runAll([{ ...asStep(claim), errorIfNoRow: growthOutdated }, ...clearNames(views)]);
+  await session.runAll([{ ...asStep(claim), errorIfNoRow: growthOutdated }, ...renameFormerViews(views)]);
   await refuseLostLimits(session, dropped, PUBLICATIONS);
   const belongings = await readBelongings(session, swap);
   const managed = new Set([...standing.keys(), ...views.map(({ name }) => name)]);
-  const plan = await planViews(session, views, []);
+  const plan = await planViewChanges(session, views, []);
   await lockTables(session, dropped, await emptyViews(session, [...managed], dropped));
   await execute(`DROP TABLE ${dropped.map(quoted).join(', ')}`);
   for (const [name, staged] of names) {

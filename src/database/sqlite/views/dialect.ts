@@ -26,12 +26,12 @@ export const VIEW_DIALECT: ViewDialect = {
   // In parentheses, so that the column is not declared as the table's text is.
   day: (sql) => `(${sql})`,
   // Another column shows the exact digits as a text; this one shows the nearest number, which can be added up.
-  shown: (type) => (type === 'numeric' ? 'double' : type),
-  no: '0',
+  viewType: (type) => (type === 'numeric' ? 'double' : type),
+  falseLiteral: '0',
   // A limit keeps SQLite from writing the expression into each place that names it.
-  once: (sql, use) => `(SELECT ${use('x')} FROM (SELECT ${sql} AS x LIMIT 1))`,
+  computeOnce: (sql, use) => `(SELECT ${use('x')} FROM (SELECT ${sql} AS x LIMIT 1))`,
   bodies: BODIES,
-  differing: (fields) => ({
+  differingFields: (fields) => ({
     join: `, json_each('[' || substr(${concatenated(fields.map(differenceRow))}, 2) || ']') AS f`,
     where: '1',
     field: "json_extract(f.value, '$[0]')",

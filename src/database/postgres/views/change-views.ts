@@ -1,6 +1,6 @@
-// Managed views while their tables change. A view whose types change is dropped and created again. A view whose types stay
-// is only emptied (`SELECT NULL::bigint AS price WHERE false`) until its table has changed, so that reports which somebody has
-// built on it stay.
+// The statements that change managed views when their tables change, because Postgres changes no column that a view selects.
+// A view whose types change is dropped and created again. A view whose types stay is only emptied meanwhile, as in
+// `CREATE OR REPLACE VIEW ... AS SELECT NULL::bigint AS price WHERE false`, so that external views on it stay.
 import { escapeIdentifier as quoted, escapeLiteral } from 'pg';
 import { z } from 'zod';
 import type { ViewChange } from '../../view-dialect.ts';
@@ -9,10 +9,10 @@ import { columnPairs, type Dependent, type TableColumns, type ViewPlan } from '.
 import { VIEW_DIALECT } from './dialect.ts';
 
 /**
- * Plans what happens to each managed view when the columns `uses` change. With `isCollated` the collation of a column changes,
- * for which a view has to be dropped.
+ * Plans which managed views are dropped, and which are emptied, while the columns `uses` change. If the collation of a column
+ * changes (`isCollated`), the views on it are dropped.
  */
-export async function planViews(
+export async function planViewChanges(
   { execute }: Session,
   views: readonly ViewChange[],
   uses: readonly TableColumns[],
@@ -26,8 +26,8 @@ export async function planViews(
   const existing = rows.map(readExisting);
   const retyped = existing.filter(({ name, columns, isUsed }) => {
     const view = wanted.get(name);
-    const getsCollation = isCollated && (isUsed || view?.isChanged === true);
-    return getsCollation || !isExtended(columns, view?.columns ?? []);
+    const changesCollation = isCollated && (isUsed || view?.isChanged === true);
+    return changesCollation || !canBeReplaced(columns, view?.columns ?? []);
   });
   const detached = existing.filter((view) => view.isUsed && !retyped.includes(view));
   return {
@@ -38,7 +38,7 @@ export async function planViews(
   };
 }
 
-/** Returns the statements that empty those of the views that depend on one of the tables. */
+/** Returns the statements that empty the views that depend on one of the tables. */
 export async function emptyViews(
   { execute }: Session,
   views: readonly string[],
@@ -48,8 +48,8 @@ export async function emptyViews(
   return rows.flatMap((row) => (row.is_used ? [emptyView(readExisting(row))] : []));
 }
 
-/** Returns the steps that rename views whose names new tables need. */
-export function clearNames(views: readonly ViewChange[]): Step[] {
+/** Returns the steps that rename views whose former names tables need now. */
+export function renameFormerViews(views: readonly ViewChange[]): Step[] {
   return views.flatMap(({ name, former }) => {
     if (former === undefined) return [];
     // A table may have the name by now.
@@ -61,8 +61,8 @@ export function clearNames(views: readonly ViewChange[]): Step[] {
 }
 
 /**
- * Returns the statements that create the views which are new, changed, dropped or emptied. `dropped` has the dropped ones,
- * each with the statements that restore its rights and comments.
+ * Returns the statements that create views: those that are new or changed, or were dropped or emptied. `dropped` has for each
+ * dropped view the statements that restore its rights and comments.
  */
 export function createViews(
   { views, detached, options }: ViewPlan,
@@ -70,20 +70,22 @@ export function createViews(
 ): string[] {
   return views.flatMap((view) => {
     const { name, query } = view;
-    const belongings = dropped.get(name);
-    const head = `VIEW ${quoted(name)}${options.get(name) ?? ''} AS ${query}`;
-    if (belongings !== undefined) {
-      return [`CREATE ${head}`, ...createAsOf(view), ...belongings.filter((each) => hasItsColumn(view, each))];
+    const rightsAndComments = dropped.get(name);
+    const definition = `VIEW ${quoted(name)}${options.get(name) ?? ''} AS ${query}`;
+    if (rightsAndComments !== undefined) {
+      const applicable = rightsAndComments.filter((statement) => hasItsColumn(view, statement));
+      return [`CREATE ${definition}`, ...createAsOf(view), ...applicable];
     }
     if (!view.isChanged && !detached.has(name)) return [];
-    return [`CREATE OR REPLACE ${head}`, ...createAsOf(view)];
+    return [`CREATE OR REPLACE ${definition}`, ...createAsOf(view)];
   });
 }
 
+/** Matches a comment or a right on a column; captures the name of the column, with or without quotes. */
 const ON_A_COLUMN =
   /^(?:COMMENT ON COLUMN (?:(?:"(?:[^"]|"")*"|[^".\s]+)\.)+|GRANT \w+\()(?:"((?:[^"]|"")*)"|([^"\s)]+))(?: IS |\) ON )/;
 
-/** False for a comment or a right on a column that the view no longer has, because the database was rolled back. */
+/** Returns false for a statement about a column that the view no longer has, because the database was rolled back. */
 function hasItsColumn({ columns }: ViewChange, statement: string): boolean {
   const [, inQuotes, bare] = ON_A_COLUMN.exec(statement) ?? [];
   const column = inQuotes?.replaceAll('""', '"') ?? bare;
@@ -91,8 +93,8 @@ function hasItsColumn({ columns }: ViewChange, statement: string): boolean {
 }
 
 /**
- * The function that returns the view's rows at a time. The server inlines a plain query, so that columns which no query
- * selects cost nothing. Names have the schema, because callers have their own search path.
+ * Creates the function that returns the view's rows at a time (`asOf`). It is one plain query, which the server inlines, so
+ * that unselected columns cost nothing. Names include the schema, because callers have search paths of their own.
  */
 function createAsOf({ name, asOf }: ViewChange): string[] {
   if (asOf === undefined) return [];
@@ -104,8 +106,8 @@ function createAsOf({ name, asOf }: ViewChange): string[] {
 }
 
 /**
- * Returns the statements that drop views and the functions of managed ones, outer views first. With `dropsOthers`, views
- * that our role may not drop go with the ones that they depend on.
+ * Returns the statements that drop views and the functions of managed ones, outer views first. With `dropsOthers`, CASCADE
+ * also drops the views that our role may not drop by themselves.
  */
 export function dropViews({ views }: ViewPlan, dependents: readonly Dependent[], dropsOthers: boolean): string[] {
   const functions = new Map(views.map(({ name, asOf }) => [name, asOf]));
@@ -140,8 +142,8 @@ function readExisting({ name, options, columns, is_used: isUsed }: ExistingRow):
   return { name, options, columns: z.array(existingColumn).parse(JSON.parse(columns)), isUsed };
 }
 
-/** True if the existing view can be replaced without being dropped: Postgres only adds columns at the end. */
-function isExtended(existing: ExistingView['columns'], columns: ViewChange['columns']): boolean {
+/** True if Postgres can replace the existing view: only new columns at its end may be added. */
+function canBeReplaced(existing: ExistingView['columns'], columns: ViewChange['columns']): boolean {
   return existing.every(({ name, type }, at) => {
     const column = columns[at];
     return column?.name === name && VIEW_DIALECT.types[column.type] === type;
@@ -156,7 +158,7 @@ function emptyView({ name, options, columns }: ExistingView): string {
   return `CREATE OR REPLACE VIEW ${quoted(name)}${options} AS SELECT ${list.join(', ')} WHERE false`;
 }
 
-/** Selects those of the views `$1` that exist, and whether `isUsed`, an expression over `ev_class`, holds for each. */
+/** Selects those of the views `$1` that exist. `is_used` is true if a dependency of the view meets the condition `isUsed`. */
 function existingViews(isUsed: string): string {
   return `SELECT relname AS name, coalesce(' WITH (' || pg_catalog.array_to_string(pg_class.reloptions, ', ') || ')', '') AS options,
       pg_catalog.jsonb_agg(pg_catalog.jsonb_build_object('name', attname, 'type', CASE atttypid WHEN 'timestamptz'::regtype THEN 'timestamptz'
@@ -169,12 +171,12 @@ function existingViews(isUsed: string): string {
     GROUP BY pg_class.oid, relname, pg_class.reloptions`;
 }
 
-/** It depends on one of the columns `$3` of the tables `$2`. */
+/** The condition that the view depends on one of the columns `$3` of the tables `$2`. */
 const USES_COLUMNS = `EXISTS (SELECT FROM pg_attribute AS used
   JOIN ROWS FROM (pg_catalog.unnest($2::text[]), pg_catalog.unnest($3::text[])) AS changed(table_name, column_name)
     ON used.attrelid = pg_catalog.to_regclass(pg_catalog.quote_ident(table_name)) AND used.attname = column_name
   WHERE used.attrelid = refobjid AND used.attnum = refobjsubid)`;
 
-/** It depends on one of the tables `$2`. */
+/** The condition that the view depends on one of the tables `$2`. */
 const USES_TABLES = `refobjid = ANY(ARRAY(SELECT pg_catalog.to_regclass(pg_catalog.quote_ident(used))
   FROM pg_catalog.unnest($2::text[]) AS used))`;
