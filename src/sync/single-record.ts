@@ -23,7 +23,7 @@ import { recordsPassingFilter, storedValue } from '../rows/records/as-record.ts'
 import { addFieldKinds, differenceText, fieldKindsOf, findUnverifiedField } from '../rows/records/record-difference.ts';
 import { sameJson } from '../rows/records/record-key.ts';
 import type { Lookup, ResourceContext } from './resource-context.ts';
-import { judgeScan } from './scan/load-pages.ts';
+import { judgeScan } from './scan/judge-scan.ts';
 
 /** A record of the service, and when it was requested (local epoch milliseconds). */
 export interface FoundRecord {

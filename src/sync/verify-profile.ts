@@ -10,7 +10,7 @@ import { fieldMask, hashKeyMark } from '../rows/mask-fields.ts';
 import { canonicalHash } from '../rows/records/record-key.ts';
 import { countUntimedRows } from './filter/filter-evidence.ts';
 import type { RunContext } from './run-progress.ts';
-import { partitionsOf } from './scan/resume-scan.ts';
+import { listPartitions } from './scan/list-partitions.ts';
 import type { FinishedScan } from './scan/scan-until-complete.ts';
 
 /**
@@ -22,7 +22,7 @@ export async function verifyEmptyListing(context: RunContext, before: Checkpoint
   const { profile, progress, warehouse, owned } = context;
   if (progress.figures.records > 0 || profile.windows !== null) return;
   const { partitions } = profile;
-  const partition = partitions === null ? null : (await partitionsOf(context, partitions, before)).values[0];
+  const partition = partitions === null ? null : (await listPartitions(context, partitions, before)).values[0];
   if (partition === undefined) return;
   const bare = await requestWithoutParameters({ ...context, partition });
   if (bare.is === 'hidden') {

@@ -23,7 +23,8 @@ import { readRowsOfRange } from '../reports/replace-range.ts';
 import { dayReading, halvesOf } from '../reports/report-windows.ts';
 import { resourceContext, type SourceContext } from '../resource-context.ts';
 import { newProgress, type RunContext } from '../run-progress.ts';
-import { concludeScan, pagesOf } from '../scan/load-pages.ts';
+import { concludeScan } from '../scan/judge-scan.ts';
+import { openPages } from '../scan/load-pages.ts';
 import { waitFor } from '../scan/scan-until-complete.ts';
 import type { Findings } from './report.ts';
 
@@ -152,7 +153,7 @@ async function pagesToVerify(
     return readReportPages(context, profile.windows, windows.filter(isFinal));
   }
   const start = startScan(freshCheckpoint(owned.resource, fingerprintOf(profile)), 'full', null, clock.now());
-  return pagesOf(context, start, { numbering: { isVerified: former !== null }, formerEndedAt });
+  return openPages(context, start, { numbering: { isVerified: former !== null }, formerEndedAt });
 }
 
 /** The windows of a report that may still change: their number and first day, and the keys of their live rows. */
