@@ -1,4 +1,7 @@
-// Prepares a resource for a run: reads its stored state, plans its scan, corrects times of a clock that was ahead.
+// Prepares a resource for a run, before its first request: corrects stored times, reads the stored state, plans the scan.
+//
+// Times are corrected if a clock was ahead. Example: an earlier run has stored that it ended at 13:00, and now it is
+// 12:10. For the next 50 minutes it would count as the newest run, whatever newer ones find.
 import { type CompiledQuery, sql } from 'kysely';
 import type { OwnTables, RunRow } from '../database/own-tables.ts';
 import { forgetViews, readTables, viewColumns } from '../database/state/catalog.ts';
@@ -15,27 +18,26 @@ import { planScan, type ScanPlan } from './plan.ts';
 import type { RunOptions, Warning } from './report.ts';
 import type { ResourceContext } from './resource-context.ts';
 
-/** A resource that is owned and ready to be scanned, and how. */
+/** A resource that is ready to be scanned, and how. */
 export interface PreparedResource {
   context: ResourceContext;
   run: RunStart;
-  /** Its part in an interrupted backfill that this run resumes; null if none exists. */
-  interrupted: RunRow | null;
-  /** The row of the run before this one when this one began; null if unknown. */
+  /** The newest run of the resource before this one; null if there is none. */
   last: RunRow | null;
   /** Null if the service demanded a wait that is not over. */
   plan: ScanPlan | null;
-  /**
-   * Why nothing is scanned: the service requests a longer wait, or refuses the credential; else null.
-   */
+  /** Why nothing is scanned: the service demands a wait, or refuses the credential. Null if it is scanned. */
   stopped: unknown;
-  /** Reported before the first request. If there is one, the filter is not trusted. */
+  /** Why the scan cannot rely on the service's filter for changes; empty if it can. */
   warnings: readonly Warning[];
-  /** Reported too; these do not concern the filter. */
+  /** Warnings about anything else. */
   notices: readonly Warning[];
 }
 
-/** Throws `ConfigError` if the stored state or the profile cannot be used. */
+/**
+ * Reads the stored state of a resource and plans its scan, before the first request of the run; with `restart`, removes
+ * the copy of the resource first. Throws `ConfigError` if the stored state or the profile cannot be used.
+ */
 export async function prepareResource(
   options: RunOptions,
   context: ResourceContext,
@@ -44,34 +46,24 @@ export async function prepareResource(
 ): Promise<PreparedResource> {
   const { warehouse, owned, profile, clock, credential, runId } = context;
   const { resource } = owned;
-  const { restart } = options;
-  const { command: asked } = options;
-  const command = typeof asked === 'string' ? asked : (asked[resource] ?? 'sync');
+  const { restart, command: commands } = options;
+  const command = typeof commands === 'string' ? commands : (commands[resource] ?? 'sync');
   const stored = restart ? null : await readCheckpoint(warehouse.own, resource);
   const hasFeedCursor = profile.feed !== null && (await readFeedState(context, profile.feed)).cursor !== null;
-  const input = {
-    command,
-    resource,
-    profile,
-    stored,
-    restart,
-    interrupted,
-    credential,
-    hasFeedCursor,
-    now: clock.now(),
-  };
+  const now = clock.now();
+  const input = { command, resource, profile, stored, restart, interrupted, credential, hasFeedCursor, now };
   const run = { run_id: runId, resource, command, mode: 'full' } as const;
   try {
     const planned = planScan(input);
-    if (restart) await forgetResource(context);
+    if (restart) await removeCopy(context);
     await owned.runAlone(async () => {
       owned.shape = await readTables(warehouse, resource);
     });
     const { plan, warnings } = await planVerified(context, input, planned);
-    return { context, interrupted, last, run: { ...run, mode: plan.mode }, plan, warnings, notices: [], stopped: null };
+    return { context, last, run: { ...run, mode: plan.mode }, plan, warnings, notices: [], stopped: null };
   } catch (error) {
     if (!(error instanceof DeferredError)) throw error;
-    return { context, interrupted, last, run, plan: null, warnings: [], notices: [], stopped: error };
+    return { context, last, run, plan: null, warnings: [], notices: [], stopped: error };
   }
 }
 
@@ -80,16 +72,12 @@ export async function prepareResource(
  * catalogue, its versions and its checkpoint, in one transaction, also if they are damaged. Its views stay, empty until
  * the tables exist again.
  */
-async function forgetResource({ warehouse, owned, profile }: ResourceContext): Promise<void> {
+async function removeCopy({ warehouse, owned, profile }: ResourceContext): Promise<void> {
   const { own } = warehouse;
   const { resource } = owned;
-  const tables = await own
-    .selectFrom('_sync_columns')
-    .select('table_name')
-    .distinct()
-    .where('resource', '=', resource)
-    .execute();
-  // Rejects may be from before fields were hidden.
+  const copied = own.selectFrom('_sync_columns').select('table_name').distinct();
+  const tables = await copied.where('resource', '=', resource).execute();
+  // A reject may hold the text of a field that the profile hides now.
   const forgotten = profile.mask === null ? TABLES_OF_COPY : ([...TABLES_OF_COPY, '_sync_rejects'] as const);
   await warehouse.dropTables({
     lease: owned.lease(),
@@ -102,7 +90,7 @@ async function forgetResource({ warehouse, owned, profile }: ResourceContext): P
   });
 }
 
-/** Internal tables with what is stored about a copied resource. */
+/** The internal tables that describe the copy of a resource. */
 const TABLES_OF_COPY = [
   '_sync_columns',
   '_sync_versions',
@@ -118,8 +106,8 @@ const TABLES_OF_COPY = [
 /** The clocks of machines that share a database may differ by this much. */
 export const CLOCK_SKEW_MS = 60_000;
 
-/** Our own times of a resource that are compared with the clock, or by which rows are ordered. */
-const OWN_TIMES: Partial<Record<keyof OwnTables, readonly string[]>> = {
+/** The columns with times of this machine's clock, which are compared with the clock or order the rows. */
+const STORED_TIMES: Partial<Record<keyof OwnTables, readonly string[]>> = {
   _sync_runs: ['started_at', 'finished_at'],
   _sync_checkpoints: ['last_success_at', 'last_full_at', 'unproved_at', 'unproved_full_at'],
   _sync_suspects: ['found_at', 'evidence_at'],
@@ -131,8 +119,7 @@ const OWN_TIMES: Partial<Record<keyof OwnTables, readonly string[]>> = {
 
 /**
  * Moves times that earlier runs of the resource wrote while the clock was ahead to just before now. Otherwise those runs
- * would count as the newest ones, and their rows as too new to be deleted, until the clock gets there. A scan that was
- * interrupted begins again, and open delete candidates are found again: moved times have lost their order.
+ * would count as the newest ones, and their rows as too new to be deleted, until the clock gets there.
  */
 export async function correctFutureTimes(
   warehouse: Warehouse,
@@ -143,39 +130,10 @@ export async function correctFutureTimes(
   const aheadMs = last === null ? 0 : timestampMs(last.finished_at ?? last.started_at) - now;
   if (aheadMs < CLOCK_SKEW_MS) return [];
   const { own } = warehouse;
-  const { named } = warehouse.rows;
-  const { resource } = owned;
-  const [before, after] = [timestampText(now - 1_000), timestampText(now)];
-  const moved = (table: string, column: string, ofResource = sql`"resource" = ${resource} AND`): CompiledQuery =>
-    sql`UPDATE ${named(table)} SET ${sql.id(column)} = ${before} WHERE ${ofResource} ${sql.id(column)} > ${after}`.compile(
-      own,
-    );
-  const checkpoint = own.selectFrom('_sync_checkpoints').select('due_at').where('resource', '=', resource);
-  const dueAt = (await checkpoint.executeTakeFirst())?.due_at ?? null;
-  const tables = own.selectFrom('_sync_columns').select('table_name').distinct();
-  const roots = await tables.where('resource', '=', resource).where('table_path', '=', '[]').execute();
-  // A shorter wait was stored by a machine whose clock is right.
-  const isAhead = dueAt !== null && timestampMs(dueAt) > now + aheadMs;
-  const waits = { due_at: isAhead ? timestampText(timestampMs(dueAt) - aheadMs) : dueAt };
   await owned.commit([
-    own.deleteFrom('_sync_seen').where('resource', '=', resource).where('walk_started_at', '>', after).compile(),
-    own
-      .updateTable('_sync_checkpoints')
-      .set(NO_SCAN)
-      .where('resource', '=', resource)
-      .where('walk_started_at', '>', after)
-      .compile(),
-    own
-      .deleteFrom('_sync_suspects')
-      .where('resource', '=', resource)
-      .where('state', '=', 'open')
-      .where('evidence_at', '>', after)
-      .compile(),
-    ...Object.entries(OWN_TIMES).flatMap(([table, columns]) => columns.map((column) => moved(table, column))),
-    ...roots.flatMap(({ table_name }) =>
-      ['_synced_at', '_deleted_at'].map((column) => moved(table_name, column, sql``)),
-    ),
-    own.updateTable('_sync_checkpoints').set(waits).where('resource', '=', resource).compile(),
+    ...forgetOrderedTimes(own, owned.resource, timestampText(now)),
+    ...(await moveTimes(warehouse, owned.resource, now)),
+    ...(await shortenWait(own, owned.resource, now, aheadMs)),
   ]);
   return [
     {
@@ -184,4 +142,48 @@ export async function correctFutureTimes(
       hint: 'check the clocks of the machines that run content-sync (NTP)',
     },
   ];
+}
+
+/** Moved times lose their order. So an interrupted scan begins again, and open delete candidates are found again. */
+function forgetOrderedTimes(own: Warehouse['own'], resource: string, now: string): CompiledQuery[] {
+  const seen = own.deleteFrom('_sync_seen').where('resource', '=', resource).where('walk_started_at', '>', now);
+  const scan = own.updateTable('_sync_checkpoints').set(NO_SCAN).where('resource', '=', resource);
+  const candidates = own.deleteFrom('_sync_suspects').where('resource', '=', resource).where('state', '=', 'open');
+  return [
+    seen.compile(),
+    scan.where('walk_started_at', '>', now).compile(),
+    candidates.where('evidence_at', '>', now).compile(),
+  ];
+}
+
+/** Moves all stored times after `now` to a second before it. */
+async function moveTimes({ own, rows }: Warehouse, resource: string, now: number): Promise<CompiledQuery[]> {
+  const tables = own.selectFrom('_sync_columns').select('table_name').distinct();
+  const roots = await tables.where('resource', '=', resource).where('table_path', '=', '[]').execute();
+  const ofResource = sql`"resource" = ${resource} AND`;
+  const internal = Object.entries(STORED_TIMES).flatMap(([table, columns]) =>
+    columns.map((column) => ({ table, column, condition: ofResource })),
+  );
+  const copied = roots.flatMap(({ table_name: table }) =>
+    ['_synced_at', '_deleted_at'].map((column) => ({ table, column, condition: sql`` })),
+  );
+  return [...internal, ...copied].map(({ table, column, condition }) => {
+    const [name, time] = [rows.named(table), sql.id(column)];
+    const set = sql`UPDATE ${name} SET ${time} = ${timestampText(now - 1_000)}`;
+    return sql`${set} WHERE ${condition} ${time} > ${timestampText(now)}`.compile(own);
+  });
+}
+
+/** Shortens a wait that the service demanded, unless a machine whose clock is right has stored it. */
+async function shortenWait(
+  own: Warehouse['own'],
+  resource: string,
+  now: number,
+  aheadMs: number,
+): Promise<CompiledQuery[]> {
+  const checkpoint = own.selectFrom('_sync_checkpoints').select('due_at').where('resource', '=', resource);
+  const dueAt = (await checkpoint.executeTakeFirst())?.due_at ?? null;
+  if (dueAt === null || timestampMs(dueAt) <= now + aheadMs) return [];
+  const due_at = timestampText(timestampMs(dueAt) - aheadMs);
+  return [own.updateTable('_sync_checkpoints').set({ due_at }).where('resource', '=', resource).compile()];
 }

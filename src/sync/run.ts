@@ -1,4 +1,5 @@
-// Runs a sync: prepares the resources, syncs them in parallel, and stores and reports how each ended.
+// Runs a sync of several resources, for every command and schedule: prepares them, syncs them in parallel, and stores and
+// reports how each ended. One that fails does not stop the others: if `images` is refused, `content` is copied all the same.
 import type { CompiledQuery } from 'kysely';
 import { requestIdentity } from '../checks/credential.ts';
 import { findParent } from '../config/profile/request-fields.ts';
@@ -36,48 +37,30 @@ import {
 } from './report.ts';
 import { type ItemProof, resourceContext, type ResourceContext } from './resource-context.ts';
 import { newProgress, type RunContext, sharedKeyWarnings } from './run-progress.ts';
-import { notSynced } from './scan/resume-scan.ts';
+import { notSynced } from './scan/list-partitions.ts';
 import { syncResource } from './sync-resource.ts';
 
 /**
- * Syncs the resources in parallel through one client. One that fails does not stop the others; a stored state or profile
- * that cannot be used (`ConfigError`) refuses the whole run before its first request.
+ * Syncs the resources. Throws `ConfigError` before the first request if the stored state or the profile of any of them
+ * cannot be used.
  */
 export function runSync(options: RunOptions): Promise<RunReport> {
   return withinRun({ run_id: options.runId }, () => runResources(options));
 }
 
 async function runResources(options: RunOptions): Promise<RunReport> {
-  const { warehouse, ownedResources, clock, signal } = options;
+  const { warehouse, ownedResources, clock } = options;
   const acquired: OwnedResource[] = [];
   try {
-    const lastRuns = new Map<string, RunRow>();
-    const notices = new Map<string, Warning[]>();
-    for (const resource of options.resources) {
-      const owned = await ownedResources.acquire(resource);
-      acquired.push(owned);
-      const found = await lastRun(warehouse.own, resource);
-      const corrected = await correctFutureTimes(warehouse, owned, found, clock.now());
-      const last = corrected.length === 0 ? found : await lastRun(warehouse.own, resource);
-      notices.set(resource, corrected);
-      if (last !== null) lastRuns.set(resource, last);
-    }
-    const interrupted = options.command === 'backfill' ? interruptedBackfills([...lastRuns.values()]) : [];
-    const prepared: PreparedResource[] = [];
-    for (const owned of acquired) {
-      const { resource } = owned;
-      const part = interrupted.find((run) => run.resource === resource) ?? null;
-      const context = resourceContext(options, owned, { meter: newMeter(), signal });
-      const each = await prepareResource(options, context, part, lastRuns.get(resource));
-      prepared.push({ ...each, notices: notices.get(resource) ?? [] });
-    }
-    // In one transaction: a backfill that was killed is known by the resources that it had begun together.
+    for (const resource of options.resources) acquired.push(await ownedResources.acquire(resource));
+    const prepared = await prepareResources(options, acquired);
+    // In one transaction: a backfill that was killed is recognised by the resources that it had begun together.
     await warehouse.apply(prepared.flatMap(({ run }) => beginRun(warehouse.own, run, clock.now())));
     const runs = startInOrder(options, await verifyIdentity(options, prepared));
-    // An error is thrown once no run is in progress: they share a client and a database.
+    // Waits for all before it throws, because they share a client and a database.
     await Promise.allSettled(runs);
     const resources = await Promise.all(runs);
-    // Another process took over while this one was frozen: once that has ended, other users here may continue.
+    // Another process took the lease while this one was frozen. After it has ended, webhooks may use the resource again.
     for (const [index, { error }] of resources.entries()) {
       if (error?.code === 'lease_lost') await acquired[index]?.reacquire().catch(() => undefined);
     }
@@ -86,6 +69,33 @@ async function runResources(options: RunOptions): Promise<RunReport> {
   } finally {
     for (const owned of acquired) await owned.release(true);
   }
+}
+
+async function prepareResources(
+  options: RunOptions,
+  acquired: readonly OwnedResource[],
+): Promise<readonly PreparedResource[]> {
+  const { warehouse, clock, signal } = options;
+  const lastRuns = new Map<string, RunRow>();
+  const notices = new Map<string, Warning[]>();
+  for (const owned of acquired) {
+    const { resource } = owned;
+    const found = await lastRun(warehouse.own, resource);
+    const corrected = await correctFutureTimes(warehouse, owned, found, clock.now());
+    const last = corrected.length === 0 ? found : await lastRun(warehouse.own, resource);
+    notices.set(resource, corrected);
+    if (last !== null) lastRuns.set(resource, last);
+  }
+  const interrupted = options.command === 'backfill' ? interruptedBackfills([...lastRuns.values()]) : [];
+  const prepared: PreparedResource[] = [];
+  for (const owned of acquired) {
+    const { resource } = owned;
+    const resumed = interrupted.find((run) => run.resource === resource) ?? null;
+    const context = resourceContext(options, owned, { meter: newMeter(), signal });
+    const each = await prepareResource(options, context, resumed, lastRuns.get(resource));
+    prepared.push({ ...each, notices: notices.get(resource) ?? [] });
+  }
+  return prepared;
 }
 
 /** If the profile names an identity path, no resource is scanned unless the service accepts the credential there. */
@@ -103,7 +113,10 @@ async function verifyIdentity(
   }
 }
 
-/** Starts each resource's part; one whose listings are the rows of another resource starts after that one. */
+/**
+ * Starts to sync all resources. One that has a listing for each row of another resource, such as the comments of each
+ * post, starts after that one.
+ */
 function startInOrder(options: RunOptions, parts: readonly PreparedResource[]): Promise<ResourceReport>[] {
   const begun = new Map<string, Promise<ResourceReport>>();
   const begin = (part: PreparedResource): Promise<ResourceReport> => {
@@ -137,16 +150,16 @@ function runResource(options: RunOptions, part: PreparedResource): Promise<Resou
 
 async function syncAndStore(context: RunContext, part: PreparedResource, options: RunOptions): Promise<ResourceReport> {
   const { warehouse, owned, clock, progress, watcher } = context;
-  const { shape, resource } = owned;
+  const { shape: shapeBefore, resource } = owned;
   const startedAt = clock.monotonic();
-  const stop = await syncError(context, part);
-  let end = await runEnd(context, stop);
-  const statements = (): CompiledQuery[] => endStatements(context, part, end, owned.shape !== shape, options);
-  // A run is stored as complete only under the lease.
-  let error = stop ?? (await catchLostLease(() => owned.commit(statements())));
+  const scanError = await trySync(context, part);
+  let end = await concludeRun(context, scanError);
+  const statements = (): CompiledQuery[] => endStatements(context, part, end, owned.shape !== shapeBefore, options);
+  // A run is stored as complete only under the lease; one that failed is stored without it.
+  let error = scanError ?? (await catchLostLease(() => owned.commit(statements())));
   if (error !== null) {
-    if (await owned.recover(error)) error = setBackError(error);
-    if (error !== stop) end = await runEnd(context, error);
+    if (await owned.recover(error)) error = lostCommitsError(error);
+    if (error !== scanError) end = await concludeRun(context, error);
     await warehouse.apply(statements());
   }
   const { figures, notes, mode } = progress;
@@ -158,8 +171,8 @@ async function syncAndStore(context: RunContext, part: PreparedResource, options
   return report;
 }
 
-/** The database has lost what it had confirmed to this run, as after the failover to a replica that lagged behind. */
-function setBackError(cause: unknown): SyncError {
+/** The error if the database has lost confirmed commits, for example by a failover to a replica that lagged behind. */
+function lostCommitsError(cause: unknown): SyncError {
   return new SyncError('warehouse_unreachable', 'the database forgot what it had confirmed to this run', {
     recovery: 'retry',
     hint: 'run the same command again: it resumes from what the database has; let the primary wait for a replica (synchronous_standby_names), or see who restores backups',
@@ -170,8 +183,8 @@ function setBackError(cause: unknown): SyncError {
 const DAY_MS = 86_400_000;
 
 /**
- * The statements that store the end of a run: a run that changed nothing replaces one before it that did not either; any
- * other one also deletes old runs.
+ * Returns the statements that store the end of a run. If it and the run before it have changed nothing, it replaces that
+ * one; otherwise old runs are deleted.
  */
 function endStatements(
   { warehouse, clock, progress, run: { run_id, resource, command } }: RunContext,
@@ -190,8 +203,8 @@ function endStatements(
   return isSilent ? statements : [...statements, forgetOldRuns(warehouse.own, run, keepRunsMs, now)];
 }
 
-/** Syncs the resource. Returns the error that stopped it, or null; what it means for the next run is stored. */
-async function syncError(context: RunContext, { plan, stopped, warnings }: PreparedResource): Promise<unknown> {
+/** Syncs the resource. Returns the error that stopped it, after storing what it means for the next run; null if none. */
+async function trySync(context: RunContext, { plan, stopped, warnings }: PreparedResource): Promise<unknown> {
   if (plan === null) return stopped;
   try {
     if (stopped !== null) throw stopped;
@@ -220,11 +233,11 @@ async function catchLostLease(work: () => Promise<void>): Promise<SyncError | nu
 async function storeConsequence({ warehouse, owned }: ResourceContext, plan: ScanPlan, error: unknown): Promise<void> {
   let change: Partial<CheckpointRow>;
   if (error instanceof DeferredError) change = { due_at: timestampText(error.until) };
-  // A scan in circles has to begin again, because it may have skipped what came before.
+  // A listing that goes in circles is scanned from its beginning again, because records may have been skipped.
   else if (error instanceof SyncError && error.code.startsWith('guard_')) change = NO_SCAN;
   else return;
   const row = (await readCheckpoint(warehouse.own, plan.checkpoint.resource)) ?? plan.checkpoint;
-  // A scan that was given up has seen only some records, so that nothing may be deleted by it.
+  // An abandoned scan has seen only some records, so the others must not be deleted.
   const forgotten = change.walk_mode === null ? [deleteSeenPages(warehouse.own, row.resource)] : [];
   await owned.commit([saveCheckpoint(warehouse.own, { ...row, ...change }), ...forgotten]);
 }
@@ -235,8 +248,8 @@ interface ReportedEnd extends RunEnd {
   warnings: Warning[];
 }
 
-/** `error` is what stopped it, or null. */
-async function runEnd(context: RunContext, error: unknown): Promise<ReportedEnd> {
+/** Collects the status and the warnings of a run; `error` is what stopped it, or null. */
+async function concludeRun(context: RunContext, error: unknown): Promise<ReportedEnd> {
   const { warehouse, owned, profile, proof, scrub, progress } = context;
   const { figures, meter } = progress;
   figures.held = await countDeleteCandidates(warehouse.own, owned.resource, 'held');
@@ -256,7 +269,7 @@ async function runEnd(context: RunContext, error: unknown): Promise<ReportedEnd>
   return { status, counters: figures, error: report, warnings, outcomes: meter.outcomes };
 }
 
-/** Reported in every run after an individually fetched record differed from the listed one. */
+/** Warns in every run after an individually fetched record has differed from the listed one. */
 function itemWarnings({ fault }: ItemProof, scrub: (text: string) => string): Warning[] {
   if (fault === null || fault.isMore) return [];
   return [

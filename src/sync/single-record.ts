@@ -1,4 +1,5 @@
-// Verifies that a record which was fetched individually equals the listed one, loads it, or finds it in the listing.
+// Works on single records between two scans, after a webhook or before a delete: verifies that a record which was fetched
+// individually equals the listed one (`checkItemReading`), loads it, or looks for it in the listing (`findInListing`).
 //
 // `GET /posts/7` may return other fields than the listing of posts, or another record altogether. Its row would change with
 // every webhook and change back with every scan. So a fetched record is compared with listed ones first.
@@ -23,7 +24,7 @@ import { recordsPassingFilter, storedValue } from '../rows/records/as-record.ts'
 import { addFieldKinds, differenceText, fieldKindsOf, findUnverifiedField } from '../rows/records/record-difference.ts';
 import { sameJson } from '../rows/records/record-key.ts';
 import type { Lookup, ResourceContext } from './resource-context.ts';
-import { judgeScan } from './scan/load-pages.ts';
+import { judgeScan } from './scan/judge-scan.ts';
 
 /** A record of the service, and when it was requested (local epoch milliseconds). */
 export interface FoundRecord {
@@ -31,7 +32,7 @@ export interface FoundRecord {
   requestedAt: number;
 }
 
-/** Loads one record like any other, and forgets that it was a delete candidate. Throws what loading throws. */
+/** Loads one record as a page of its own, and forgets that it was a delete candidate. Throws what loading throws. */
 export async function loadRecord(
   context: ResourceContext,
   key: string,
@@ -39,23 +40,26 @@ export async function loadRecord(
   policy: OlderPolicy,
 ): Promise<PageOutcome> {
   const { warehouse, owned } = context;
-  // Opened for each record, because a scan may have changed the tables meanwhile; that costs one small query.
+  // A loader per record costs one small query, but a scan may have changed the tables since the last record.
   const loader = await openPageLoader(context, policy);
   return loader.load({ records: [record], requestedAt }, () =>
     forgetDeleteCandidates(warehouse.own, owned.resource, [key]),
   );
 }
 
-/** Listed records that are fetched individually before a field counts as unverified. */
-const MAX_CONTROLS = 3;
-/** For this long a path that returned other records is not tried again. */
+/** How many listed records are fetched individually before a field counts as unverified. */
+const MAX_SAMPLES = 3;
+/** For this long, a path that returned a different record counts as wrong without another comparison. */
 const FAULT_LASTS_MS = 600_000;
 
 /**
- * Returns why a record that was fetched individually may not become a row; null if it is what the listing would show. It
- * is if it equals the stored record, or if all fields of both were seen to be the same in the listing and individually.
- * Otherwise the listing is requested: for this very record if there is a filter, else for some that are then fetched
- * individually. With `accept: [item]` every record is accepted. Throws what a request throws.
+ * Returns why a record that was fetched individually may not become a row; null if the listing would show the same. That
+ * is known:
+ * 1. if the record equals the stored one;
+ * 2. if earlier comparisons have shown all its fields to be the same in the listing and individually;
+ * 3. otherwise from the listing: this record is requested there by the filter for changes, if there is one, and up to
+ *    three other listed records are fetched individually.
+ * With `accept: [item]` every record is accepted. Throws what a request throws.
  */
 export async function checkItemReading(
   context: ResourceContext,
@@ -98,40 +102,41 @@ async function findMismatch(
     return null;
   }
   const storedKinds = stored === null ? null : fieldKindsOf(stored);
-  const unverified = (): string | null => findUnverifiedField(proof.fields, fetchedKinds, storedKinds);
-  const knownVerdict = (): string | null | undefined => {
+  const unverifiedField = (): string | null => findUnverifiedField(proof.fields, fetchedKinds, storedKinds);
+  /** What earlier comparisons say of the record; null if they do not decide it. */
+  const earlierResult = (): { mismatch: string | null } | null => {
     const { fault } = proof;
-    if (fault !== null) return clock.now() - fault.at < FAULT_LASTS_MS ? fault.detail : undefined;
-    return unverified() === null ? null : undefined;
+    if (fault !== null) return clock.now() - fault.at < FAULT_LASTS_MS ? { mismatch: fault.detail } : null;
+    return unverifiedField() === null ? { mismatch: null } : null;
   };
-  const known = knownVerdict();
-  if (known !== undefined) return known;
-  // Comparisons run one after the other, because the first often decides the others as well.
+  const known = earlierResult();
+  if (known !== null) return known.mismatch;
+  // Comparisons run one after the other, because the result of the first often decides the others.
   const compare = async (): Promise<string | null> =>
-    knownVerdict() ?? compareWithListed(context, { key, record, lane }, unverified);
+    earlierResult()?.mismatch ?? compareWithListed(context, { key, record, lane }, unverifiedField);
   const comparing = proof.comparing.then(compare, compare);
   proof.comparing = comparing.catch(() => undefined);
   return comparing;
 }
 
-/** Compares the record, and a few others, with the listing. Returns why the record may not become a row, or null. */
+/**
+ * Compares the record, and a few others, with the listing. Returns why the record may not become a row, or null.
+ * `unverifiedField` names a field of it that no comparison has shown to be the same; null once all are.
+ */
 async function compareWithListed(
   context: ResourceContext,
   { key, record, lane }: { key: string; record: SourceRecord; lane: Lane },
-  unverified: () => string | null,
+  unverifiedField: () => string | null,
 ): Promise<string | null> {
   const { proof, profile, clock } = context;
   const updated = updatedTime(record.value, profile)?.text ?? null;
   const { records, extraQuery } = await listChangedSince(context, key, updated, lane);
   const listedSelf = recordIn(records, profile, key);
-  for (const each of [...(listedSelf === undefined ? [] : [listedSelf]), ...chooseControls(records, profile, key)]) {
+  const compared = [listedSelf, ...chooseSamples(records, profile, key)].filter((each) => each !== undefined);
+  for (const each of compared) {
     const listed = { key: keyIn(each.value, profile) ?? '', listed: each.value };
-    const found = await compareWithItem(
-      context,
-      { lane, extraQuery },
-      listed,
-      each === listedSelf ? record.value : undefined,
-    );
+    const fetched = each === listedSelf ? record.value : undefined;
+    const found = await compareWithItem(context, { lane, extraQuery }, listed, fetched);
     if (found.is === 'other' || found.is === 'more') {
       const isMore = found.is === 'more';
       const what = isMore ? 'has further fields' : 'is not the listed one';
@@ -142,19 +147,19 @@ async function compareWithListed(
     if (found.is !== 'same') continue;
     proof.fault = null;
     addFieldKinds(proof.fields, fieldKindsOf(found.value));
-    if ((each === listedSelf && sameJson(found.value, record.value)) || unverified() === null) return null;
+    if ((each === listedSelf && sameJson(found.value, record.value)) || unverifiedField() === null) return null;
   }
-  return `no listed record has shown that ${unverified() ?? 'it'} is the same when it is read alone`;
+  return `no listed record has shown that ${unverifiedField() ?? 'it'} is the same when it is read alone`;
 }
 
-/** Chooses other records, which show whether single records are like listed ones. */
-function chooseControls(records: readonly SourceRecord[], profile: ResourceProfile, key: string): SourceRecord[] {
+/** Chooses other listed records, which show whether individually fetched records are like listed ones. */
+function chooseSamples(records: readonly SourceRecord[], profile: ResourceProfile, key: string): SourceRecord[] {
   const others = records.filter(({ value }) => ![null, key].includes(keyIn(value, profile)));
   const chosen = [others.at(0), others.at(-1), others.at(others.length >> 1)].filter((each) => each !== undefined);
-  return [...new Set(chosen)].slice(0, MAX_CONTROLS);
+  return [...new Set(chosen)].slice(0, MAX_SAMPLES);
 }
 
-/** The live records on the first page of what has changed since a time of the service, and the request for them. */
+/** Requests the first page of what has changed since `updated`. Returns its live records and the request. */
 async function listChangedSince(
   context: ResourceContext,
   key: string,
@@ -172,34 +177,38 @@ async function listChangedSince(
   return { records: [], extraQuery };
 }
 
-/** Pages that are requested to find a record: what is not decided by then waits for a complete scan. */
+/** How many pages are requested to find a record. If it is on none of them, only a complete scan can tell. */
 const MAX_PAGES = 5;
 
-/** Whether the listing shows a live record. `unknown`: the listing is too long to look for it now. */
+/** Whether the listing has a live record. `unknown`: the listing is too long to look for it now. */
 export type ListingLookup =
   | { is: 'listed'; record: SourceRecord; requestedAt: number }
   | { is: 'unlisted' | 'unknown' };
 
 /**
- * Requests the listing, after the time `after` (local epoch milliseconds), and says whether it shows a record. `updated`
- * is the time of change of its row as the service wrote it, or null: a listed record was changed then or later, so that a
- * filtered listing shows it as well. Throws what keeps the service from responding at all.
+ * Looks for a record in the listing, before its row is deleted. The listing must have been requested after the time
+ * `after` (local epoch milliseconds). `updated` is the time of change of the row as the service wrote it, or null: if the
+ * record still exists, it was changed then or later, so the filter for changes lists it too. Throws if the service does
+ * not respond.
  */
 export async function findInListing(
   context: ResourceContext,
   { key, updated, after }: { key: string; updated: string | null; after: number },
   lane: Lane,
 ): Promise<ListingLookup> {
-  const since = await lookupSince(context, updated);
+  const since = await chooseFilterValue(context, updated);
   if (since === undefined) return { is: 'unknown' };
-  const { records, tombstones, requestedAt, isFullListing } = await sharedLookup(context, { key, since, after }, lane);
+  const { records, tombstones, requestedAt, isFullListing } = await shareLookup(context, { key, since, after }, lane);
   const record = records.get(key);
   if (record !== undefined) return { is: 'listed', record, requestedAt };
   return { is: isFullListing || tombstones.has(key) ? 'unlisted' : 'unknown' };
 }
 
-/** The filter's value; null for the whole listing, if that is short enough; undefined if neither is possible. */
-async function lookupSince(
+/**
+ * Returns the value of the filter for changes; null for the whole listing, if that is short enough; undefined if neither is
+ * possible.
+ */
+async function chooseFilterValue(
   { warehouse, owned, profile }: ResourceContext,
   updated: string | null,
 ): Promise<string | null | undefined> {
@@ -211,13 +220,13 @@ async function lookupSince(
   return sinceValue(updated, profile.incremental, null, updatedZone(profile), cursor) ?? undefined;
 }
 
-/** Numbered pages may move between two requests, so that only a single one shows anything. */
+/** Records may move between two numbered pages, so only a listing of a single such page is reliable. */
 function maxRecords({ page }: ResourceProfile): number {
   return page.size * (isNumbered(page) ? 1 : MAX_PAGES);
 }
 
-/** One lookup serves all callers whose record it must show and who asked before it began. */
-async function sharedLookup(
+/** Returns the lookup in progress if it began after `after` and must show the record; otherwise starts one. */
+async function shareLookup(
   context: ResourceContext,
   { key, since, after }: { key: string; since: string | null; after: number },
   lane: Lane,
@@ -229,7 +238,7 @@ async function sharedLookup(
   const serves =
     known !== null && known.startedAt >= after && (known.since === null || (from !== null && known.since <= from));
   if (serves) return known.found;
-  const started = { partition, startedAt: clock.now(), since: from, found: lookup(context, key, since, lane) };
+  const started = { partition, startedAt: clock.now(), since: from, found: readFirstPages(context, key, since, lane) };
   proof.lookup = started;
   try {
     return await started.found;
@@ -239,15 +248,19 @@ async function sharedLookup(
 }
 
 /** Reads the first pages of the listing. */
-async function lookup(context: ResourceContext, key: string, since: string | null, lane: Lane): Promise<Lookup> {
+async function readFirstPages(
+  context: ResourceContext,
+  key: string,
+  since: string | null,
+  lane: Lane,
+): Promise<Lookup> {
   const { profile, clock, signal } = context;
   const found = { records: new Map<string, SourceRecord>(), tombstones: new Set<string>() };
   let requestedAt = clock.now();
   let haveKeys = true;
   try {
-    for await (const page of scanPages(
-      listingScan(context, lane, withPartition(profile, key, filterQuery(profile, since))),
-    )) {
+    const extraQuery = withPartition(profile, key, filterQuery(profile, since));
+    for await (const page of scanPages(listingScan(context, lane, extraQuery))) {
       if (page.number === 1) requestedAt = page.requestedAt;
       for (const record of recordsPassingFilter(page.records)) {
         const listedKey = keyIn(record.value, profile);
@@ -263,7 +276,7 @@ async function lookup(context: ResourceContext, key: string, since: string | nul
     }
   } catch (error) {
     signal.throwIfAborted();
-    // A scan reports pages that cannot be trusted.
+    // Here a faulty page only makes the result unknown: the next scan reports it.
     if (!(error instanceof SyncError) || error instanceof DeferredError || error.recovery !== 'stop') throw error;
   }
   return { ...found, requestedAt, isFullListing: false };

@@ -16,8 +16,8 @@ import { failedQuestion, scanIfFilterFailed, testFilter, verifyFilter } from './
 import { planScan, type ScanPlan } from './plan.ts';
 import { syncReports } from './reports/sync-reports.ts';
 import type { RunContext } from './run-progress.ts';
-import { findUnseenKeys, MAX_FETCHED_ALONE, scanUntilComplete, type FinishedScan } from './scan/scan-until-complete.ts';
-import { noteVerified, verifyEmptyListing, warnOfUnverified } from './verify-profile.ts';
+import { findUnseenKeys, type FinishedScan, MAX_FETCHED_ALONE, scanUntilComplete } from './scan/scan-until-complete.ts';
+import { storeVerifiedFields, verifyEmptyListing, warnOfUnverified } from './verify-profile.ts';
 
 /**
  * Syncs one resource as planned. `scan/load-pages.ts` is the loop in which pages become rows. `isFilterTrusted` is false
@@ -89,7 +89,7 @@ async function afterFullScan(context: RunContext, scan: FinishedScan, before: Ch
   }
   if (live === 0) await verifyEmptyListing(context, before);
   await detectDeletes(context);
-  await noteVerified(context, scan);
+  await storeVerifiedFields(context, scan);
 }
 
 /**

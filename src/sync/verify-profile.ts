@@ -1,4 +1,6 @@
-// Verifies unverified fields of a profile by a full scan; and adds the mask of hidden fields to a profile.
+// Verifies what the profile only assumes, by the results of a full scan. `content-sync init` marks what it has guessed as
+// `unverified`. Example: after a full scan that saw as many records as the service counts, `page` counts as verified, and
+// runs no longer warn of it.
 import { requestWithoutParameters } from '../checks/listing.ts';
 import { withStoredNames } from '../config/profile/incremental.ts';
 import type { Profile, ResourceProfile } from '../config/profile/profile.ts';
@@ -10,68 +12,68 @@ import { fieldMask, hashKeyMark } from '../rows/mask-fields.ts';
 import { canonicalHash } from '../rows/records/record-key.ts';
 import { countUntimedRows } from './filter/filter-evidence.ts';
 import type { RunContext } from './run-progress.ts';
-import { partitionsOf } from './scan/resume-scan.ts';
+import { listPartitions } from './scan/list-partitions.ts';
 import type { FinishedScan } from './scan/scan-until-complete.ts';
 
 /**
- * After a full scan that found nothing for an empty copy: requests the listing once more without parameters. Throws
- * `pagination_invalid` if that shows records; the next run scans everything again then. Warns if it is empty too.
- * `before` is the checkpoint from before the scan.
+ * Called after a full scan that found no record while the copy is empty: a wrong parameter may hide all records, so the
+ * listing is requested once more without parameters. If that shows records, throws `pagination_invalid`, and the
+ * next run scans everything again. `before` is the checkpoint from before the scan.
  */
 export async function verifyEmptyListing(context: RunContext, before: CheckpointRow): Promise<void> {
   const { profile, progress, warehouse, owned } = context;
   if (progress.figures.records > 0 || profile.windows !== null) return;
   const { partitions } = profile;
-  const partition = partitions === null ? null : (await partitionsOf(context, partitions, before)).values[0];
+  const partition = partitions === null ? null : (await listPartitions(context, partitions, before)).values[0];
   if (partition === undefined) return;
-  const bare = await requestWithoutParameters({ ...context, partition });
-  if (bare.is === 'hidden') {
+  const unfiltered = await requestWithoutParameters({ ...context, partition });
+  if (unfiltered.is === 'hidden') {
     const { last_full_at, last_success_at } = before;
     const stored = (await readCheckpoint(warehouse.own, owned.resource)) ?? before;
     const reset = { ...stored, cursor: null, cursor_key: null, cursor_seen_at: null, last_full_at, last_success_at };
     await owned.commit([saveCheckpoint(warehouse.own, reset)]);
-    throw new SyncError('pagination_invalid', bare.message, { recovery: 'stop', hint: bare.hint });
+    throw new SyncError('pagination_invalid', unfiltered.message, { recovery: 'stop', hint: unfiltered.hint });
   }
-  if (bare.is === 'filtered') {
-    progress.warnings.push({ code: 'listing_filtered', message: bare.message, hint: bare.hint });
+  if (unfiltered.is === 'filtered') {
+    progress.warnings.push({ code: 'listing_filtered', message: unfiltered.message, hint: unfiltered.hint });
     return;
   }
   progress.warnings.push({
     code: 'listing_empty',
-    message: `the service lists no record${bare.is === 'empty' ? ', with its parameters and without' : ''}`,
+    message: `the service lists no record${unfiltered.is === 'empty' ? ', with its parameters and without' : ''}`,
     hint: 'an empty listing proves nothing: check that the credential may see this resource',
   });
 }
 
 /** Stores which unverified fields of the profile a full scan has verified. */
-export async function noteVerified(context: RunContext, scan: FinishedScan): Promise<void> {
+export async function storeVerifiedFields(context: RunContext, scan: FinishedScan): Promise<void> {
   const { profile, warehouse, owned } = context;
   const stored = profile.unverified.length === 0 ? null : await readCheckpoint(warehouse.own, owned.resource);
   if (stored === null || !scan.isComplete) return;
   const { records, rejected } = context.progress.figures;
   if (records === 0 || rejected > 0) return;
   const { end, evidence } = scan;
-  // A total verifies how pages are read; any other proof only if there were several.
-  const hasPages = end.proof === 'total' || (end.proof !== null && end.proof !== 'whole' && evidence.pages > 1);
-  const verified: Readonly<Record<string, boolean>> = {
+  // A reached total shows that pages are read correctly, even if there is only one; any other end only after several.
+  const hasVerifiedPages = end.proof === 'total' || (end.proof !== null && end.proof !== 'whole' && evidence.pages > 1);
+  const isVerified: Readonly<Record<string, boolean>> = {
     records: true,
     id: records > 1 && context.progress.shared.count === 0,
-    page: hasPages,
+    page: hasVerifiedPages,
     updated: (await countUntimedRows(context)) === 0,
   };
-  const found = profile.unverified.filter((path) => verified[sectionOf(path)] === true).map(markFor(profile));
-  const known = verifiedMarks(stored);
-  if (found.every((mark) => known.has(mark))) return;
-  const marks = [...known.union(new Set(found))];
+  const verified = profile.unverified.filter((path) => isVerified[sectionOf(path)] === true).map(markFor(profile));
+  const known = storedMarks(stored);
+  if (verified.every((mark) => known.has(mark))) return;
+  const marks = [...known.union(new Set(verified))];
   await owned.commit([saveCheckpoint(warehouse.own, { ...stored, verified: JSON.stringify(marks) })]);
 }
 
-/** Warns of fields of the profile that `init` has guessed and no run has verified. */
+/** Warns of fields of the profile that are still unverified. */
 export async function warnOfUnverified({ profile, progress, warehouse, owned }: RunContext): Promise<void> {
   const { unverified } = profile;
   if (unverified.length === 0) return;
   const stored = await readCheckpoint(warehouse.own, owned.resource);
-  const known = stored === null ? new Set() : verifiedMarks(stored);
+  const known = stored === null ? new Set() : storedMarks(stored);
   const guessed = unverified.filter((path) => !known.has(markFor(profile)(path)));
   if (guessed.length === 0) return;
   progress.warnings.push({
@@ -81,12 +83,12 @@ export async function warnOfUnverified({ profile, progress, warehouse, owned }: 
   });
 }
 
-/** `page` of `page.size`. */
+/** Returns the section of a field, such as `page` for `page.size`. */
 function sectionOf(path: string): string {
   return path.split('.')[0] ?? '';
 }
 
-/** The path and its section as it was verified: another value is not. */
+/** Marks a field as verified: its path and a hash of its section. If the section changes, it counts as unverified again. */
 function markFor(profile: ResourceProfile): (path: string) => string {
   const { incremental, delete_feed } = profile;
   const sections: Readonly<Record<string, unknown>> = {
@@ -98,8 +100,8 @@ function markFor(profile: ResourceProfile): (path: string) => string {
     `${path} ${canonicalHash(JSON.parse(JSON.stringify(sections[sectionOf(path)] ?? null))).slice(0, 16)}`;
 }
 
-/** What earlier runs have verified, as `markFor` writes it. */
-function verifiedMarks({ verified }: CheckpointRow): Set<string> {
+/** Reads the marks of earlier runs (`markFor`). */
+function storedMarks({ verified }: CheckpointRow): Set<string> {
   const marks: unknown = JSON.parse(verified ?? '[]');
   return new Set(Array.isArray(marks) ? marks.map(String) : []);
 }

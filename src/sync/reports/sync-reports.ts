@@ -32,7 +32,7 @@ import { checkpointAfter } from '../advance-checkpoint.ts';
 import type { ScanPlan } from '../plan.ts';
 import type { Warning } from '../report.ts';
 import type { RunContext } from '../run-progress.ts';
-import { endWarnings, judgeScan } from '../scan/load-pages.ts';
+import { endWarnings, judgeScan } from '../scan/judge-scan.ts';
 import {
   compareTotals,
   distinctRecords,

@@ -1,84 +1,77 @@
-// Loads the pages of a listing into tables, one transaction per page with the checkpoint after it; then judges the end.
-//
-// The end of a scan gives reasons (`incompleteReasons`) why it may be incomplete, such as a total that was not reached. `judgeScan`
-// concludes from them whether the copy is complete and whether rows that were not listed may be deleted.
+// Loads the pages of a listing into tables: the loop in which every scan copies records. Each page is one transaction, with
+// its rows and the checkpoint after it, so a killed process loses only pages that were fetched and not yet committed.
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { CompiledQuery } from 'kysely';
 import { DescendingOrder, isNewestFirst } from '../../checks/filter.ts';
 import { filterQuery, listingScan } from '../../checks/listing-scan.ts';
-import type { ResourceProfile } from '../../config/profile/profile.ts';
 import type { CheckpointRow } from '../../database/own-tables.ts';
-import { saveCheckpoint } from '../../database/state/checkpoints.ts';
+import { deleteSeenPages, readSeenPages, saveSeenPage, saveCheckpoint } from '../../database/state/checkpoints.ts';
 import { saveCounters } from '../../database/state/runs.ts';
-import { openPageLoader, type PageFacts } from '../../load/page-loader.ts';
+import { resolveUnseenRejects } from '../../database/state/stored-rows.ts';
+import { openPageLoader, type PageFacts, type PageOutcome } from '../../load/page-loader.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
+import type { EarlierPage, EarlierPages } from '../../pagination/guards/pagination-state.ts';
 import type { Numbering } from '../../pagination/guards/verify-end.ts';
-import { storePosition } from '../../pagination/page-styles/page-position.ts';
+import { loadPosition, type PagePosition, storePosition } from '../../pagination/page-styles/page-position.ts';
 import { isNumbered } from '../../pagination/page-styles/page-styles.ts';
-import type { IncompleteReason, Page, ScanEnd } from '../../pagination/page.ts';
+import type { Page, ScanEnd } from '../../pagination/page.ts';
 import { type ScanOptions, scanPages } from '../../pagination/scan-pages.ts';
 import { scanPartitions } from '../../pagination/scan-partitions.ts';
 import { updatedZone } from '../../rows/columns/updated-time.ts';
-import { checkpointAfter } from '../advance-checkpoint.ts';
+import { checkpointAfter, SEVERAL } from '../advance-checkpoint.ts';
 import { candidateStatements, olderPolicy, readCandidates } from '../deletes/detect-deletes.ts';
 import { continueAfterScan, cursorOfScan } from '../feed/feed-response.ts';
 import { addPage, type FilterEvidence } from '../filter/filter-evidence.ts';
-import type { ScanPlan } from '../plan.ts';
-import type { Warning } from '../report.ts';
+import { type ScanPlan, startScan } from '../plan.ts';
+import type { ResourceContext } from '../resource-context.ts';
 import { countPage, type RunContext, withPage } from '../run-progress.ts';
-import { partitionsOf, resumeScan, seenStatements } from './resume-scan.ts';
+import { concludeScan, type EndedScan } from './judge-scan.ts';
+import { listPartitions } from './list-partitions.ts';
 
 /** One of the scans that `scanUntilComplete` makes. */
 export interface ScanAttempt {
   plan: ScanPlan;
-  /** The scan that this one repeats, and when it ended in local epoch milliseconds; null if none exists. */
+  /** The scan that this one repeats, and when that ended in local epoch milliseconds; null if it repeats none. */
   former: ScanEnd | null;
   formerEndedAt: number | null;
-  /** Collects what its pages show about the filter. */
+  /** Collects what the pages show about the service's filter for changes. */
   evidence: FilterEvidence;
-  /** Whether its pages are known to be numbered as the profile says. */
+  /** Whether it is verified that pages are numbered as the profile says. */
   numbering: Numbering;
   onPage?: (facts: PageFacts) => void;
-  /** True if it supplies what a full scan has missed, which alone may move the cursor. */
+  /** True if it only supplies what a full scan has missed: then the full scan moves the cursor. */
   isCatchUp?: boolean;
-}
-
-/** The end of a scan, and what follows from it. */
-interface EndedScan {
-  end: ScanEnd;
-  verdict: ScanVerdict;
 }
 
 export interface LoadedScan extends EndedScan {
   checkpoint: CheckpointRow;
-  /** The checkpoint that it would have if it had seen every record. */
+  /** What the checkpoint would be if the scan had seen every record. */
   ifComplete: CheckpointRow;
 }
 
 /**
- * Copies the pages of one listing. The next pages are fetched while this loop works; each page becomes rows, and one
- * transaction writes the rows together with the checkpoint after the page, under the lease. A kill loses only the pages
- * that were fetched and not yet committed. Returns the finished scan; throws `SyncError` with everything up to the last
- * committed page in place.
+ * Copies the pages of one listing, from the position of the planned checkpoint to the end. The next pages are fetched
+ * while this loop works. Throws `SyncError` with everything up to the last committed page in place.
  */
 export async function loadPages(context: RunContext, attempt: ScanAttempt): Promise<LoadedScan> {
   const { clock, profile, owned, progress, watcher, signal, warehouse, run } = context;
   const { mode, checkpoint: planned } = attempt.plan;
   const scanStartedAt = planned.walk_started_at ?? timestampText(clock.now());
   const candidates = await readCandidates(context, mode, scanStartedAt);
-  // In a numbered listing a record is also listed twice because others have moved; that is detected elsewhere.
-  const states = isNumbered(profile.page) ? {} : { scanStartedAt };
-  const loader = await openPageLoader(context, { ...olderPolicy(candidates), ...states });
+  // Two states of one record in a scan are reported; not for numbered pages, which list a record again if it has moved.
+  const reportsStates = isNumbered(profile.page) ? {} : { scanStartedAt };
+  const loader = await openPageLoader(context, { ...olderPolicy(candidates), ...reportsStates });
   const { start, from, before } = await resumeScan(context, planned);
   const order = isNewestFirst(profile) ? new DescendingOrder(profile, start.walk_since) : null;
-  const length = profile.partitions === null ? (attempt.former?.records ?? null) : null;
-  const pages = await pagesOf(context, start, {
+  const knownLength = profile.partitions === null ? (attempt.former?.records ?? null) : null;
+  const pages = await openPages(context, start, {
     from,
     before,
     formerEndedAt: attempt.formerEndedAt,
-    // Only full scans find out what is missing from all of them.
+    // Only a full scan can show that the profile numbers pages wrongly, by the records that it has missed.
     ...(mode === 'full' ? { numbering: attempt.numbering } : {}),
-    // A repeated scan knows the length of the listing, and prefetches nothing after it.
-    ...(length === null ? {} : { maxRecords: length }),
+    // A repeated scan prefetches no pages after the known length of the listing.
+    ...(knownLength === null ? {} : { maxRecords: knownLength }),
     ...(order === null ? {} : { isEnough: () => order.begin() }),
   });
   let checkpoint = start;
@@ -88,11 +81,12 @@ export async function loadPages(context: RunContext, attempt: ScanAttempt): Prom
     ended = page.end === null ? null : concludeScan(context, page, page.end, attempt);
     const verdict = ended?.verdict ?? null;
     let next = checkpoint;
-    const outcome = await loader.load(page, async (facts, counted) => {
+    // Returns the statements that are committed together with the rows of the page.
+    const statementsWith = async (facts: PageFacts, counted: PageOutcome): Promise<CompiledQuery[]> => {
       await progress.columns.addPage(context, facts, scanStartedAt);
       addPage(attempt.evidence, facts);
       attempt.onPage?.(facts);
-      next = checkpointAfterPage(context, checkpoint, page, facts, verdict?.isComplete ?? false);
+      next = checkpointAfterPage(context, checkpoint, page, facts, verdict?.isComplete === true);
       if (verdict !== null) ifComplete = checkpointAfterPage(context, checkpoint, page, facts, true);
       const isFullCopy = verdict?.isComplete === true && checkpoint.walk_mode === 'full';
       return [
@@ -102,7 +96,8 @@ export async function loadPages(context: RunContext, attempt: ScanAttempt): Prom
         ...seenStatements(context, { page, facts, before: checkpoint, verdict }, next),
         ...(isFullCopy ? continueAfterScan(context, cursorOfScan(context, page)) : []),
       ];
-    });
+    };
+    const outcome = await loader.load(page, statementsWith);
     checkpoint = next;
     countPage(progress, outcome);
     watcher.page(owned.resource, page, progress.figures);
@@ -116,21 +111,6 @@ export async function loadPages(context: RunContext, attempt: ScanAttempt): Prom
   return { checkpoint, ifComplete, ...ended };
 }
 
-/** Concludes from the last page. A page that names where the feed of changes continues is thereby the last one. */
-export function concludeScan(
-  context: RunContext,
-  page: Page,
-  end: ScanEnd,
-  { former, isCatchUp = false }: { former: ScanEnd | null; isCatchUp?: boolean },
-): EndedScan {
-  const namesFeedCursor = cursorOfScan(context, page) !== null;
-  const judged = namesFeedCursor
-    ? { ...end, incompleteReasons: end.incompleteReasons.filter(({ code }) => code !== 'unproved') }
-    : end;
-  const verdict = judgeScan(judged, context.profile, former);
-  return { end: judged, verdict: isCatchUp ? { ...verdict, isComplete: false } : verdict };
-}
-
 function checkpointAfterPage(
   { profile, scrub, clock }: RunContext,
   before: CheckpointRow,
@@ -138,15 +118,15 @@ function checkpointAfterPage(
   facts: PageFacts,
   isComplete: boolean,
 ): CheckpointRow {
-  // A position with a secret is not stored: the scan then begins again if it is interrupted.
+  // A position that contains a secret is not stored. If such a scan is interrupted, it begins again.
   const position = next && storePosition(next, profile.query, scrub);
   const counted = { total, fullPageSize, repeatedRecords, serverDate, isComplete, zone: updatedZone(profile) };
   const passed = { ...facts, ...counted, next: position, isLast: next === null };
   return checkpointAfter(before, passed, clock.now());
 }
 
-/** The pages of the listing, or of all listings of a partitioned resource. */
-export async function pagesOf(
+/** Returns the pages of the listing, or of all listings of a partitioned resource; they are requested as they are read. */
+export async function openPages(
   context: RunContext,
   start: CheckpointRow,
   more: Partial<ScanOptions>,
@@ -157,93 +137,104 @@ export async function pagesOf(
   const options: ScanOptions = {
     ...listingScan(context, mode === 'incremental' ? 'incremental' : 'backfill', filter),
     pagesBefore: start.walk_pages,
-    // The page size that earlier scans observed; nothing if they requested another one.
+    // The page size that earlier scans observed; 0 if they requested another one.
     ...(fullPageSize === null ? {} : { fullPageSize: fullPageSize <= profile.page.size ? fullPageSize : 0 }),
     runAhead: isNewestFirst(profile) && mode === 'incremental' ? 0 : runAhead,
     ...more,
   };
   if (profile.partitions === null) return scanPages(options);
-  return scanPartitions(options, profile.partitions, await partitionsOf(context, profile.partitions, start));
+  return scanPartitions(options, profile.partitions, await listPartitions(context, profile.partitions, start));
 }
 
-/** Conclusions from the end of a scan. */
-export interface ScanVerdict {
-  /** True if the scan saw every record, or the profile accepts that nothing shows it. */
-  isComplete: boolean;
-  /** True if records that the scan has not seen become delete candidates. */
-  allowsDeletes: boolean;
-  /** The reasons why the scan may be incomplete that remain to be reported. */
-  incompleteReasons: readonly IncompleteReason[];
-  /** True if records that changed meanwhile may be missing, which the filter or the feed lists. */
-  needsCatchUp: boolean;
-  /** True if it proves nothing because pages came out of a cache. */
-  isCached: boolean;
-  /** True if another scan may prove what this one did not. */
-  mayRepeat: boolean;
+/**
+ * Returns where a scan starts, and the pages that it has read before an interruption: they show whether its position is
+ * still right, and count distinct records. If these pages are not stored, the scan begins again; of several listings,
+ * only the one in progress does.
+ */
+async function resumeScan(
+  context: ResourceContext,
+  planned: CheckpointRow,
+): Promise<{ start: CheckpointRow; from: PagePosition | null; before: EarlierPages }> {
+  const { profile, clock } = context;
+  const none: EarlierPages = { pages: [], hasAllPages: true, leastTotal: null };
+  const { walk_position: stored, walk_mode: mode, walk_since: since } = planned;
+  if (stored === null) return { start: planned, from: null, before: none };
+  const restart = () => ({ start: startScan(planned, mode ?? 'full', since, clock.now()), from: null, before: none });
+  // If the newest records are listed first, the scan reads only those, and records have come before its position.
+  if (isNewestFirst(profile) && mode === 'incremental') return restart();
+  const from = loadPosition(stored, profile.query, filterQuery(profile, since).values ?? {});
+  const { listing } = from;
+  const pages = await readStoredPages(context, planned, listing?.partition);
+  if (listing === undefined && pages.length < planned.walk_pages) return restart();
+  // An empty `url` is the beginning of a listing.
+  const leastTotal = listing === undefined ? planned.walk_total : listing.leastTotal;
+  if (listing === undefined || pages.length > 0 || from.url === '') {
+    return { start: planned, from, before: { pages, hasAllPages: true, leastTotal } };
+  }
+  return { start: planned, from: { url: '', listing: { ...listing, leastTotal: null } }, before: none };
 }
 
-/** Reasons that come from movement, which may be over when the listing is scanned again. */
-const BY_MOVEMENT: ReadonlySet<IncompleteReason['code']> = new Set(['slipped', 'entered', 'unwatched']);
-/** Evidence that a record may be on no page that was read, so that its absence says nothing. */
-const FORBIDS_DELETES: ReadonlySet<IncompleteReason['code']> = new Set(['slipped', 'entered', 'fewer']);
+/** Returns the stored pages of a scan; of several listings those of `partition`. */
+async function readStoredPages(
+  { warehouse, profile }: ResourceContext,
+  { resource, walk_started_at: startedAt, walk_since: since }: CheckpointRow,
+  partition: string | undefined,
+): Promise<EarlierPage[]> {
+  if (startedAt === null) return [];
+  const values = filterQuery(profile, since).values ?? {};
+  const pages: EarlierPage[] = [];
+  for await (const { ids, unkeyed, position: stored } of readSeenPages(warehouse.own, resource, startedAt)) {
+    const position = stored === null ? null : loadPosition(stored, profile.query, values);
+    if (position?.listing?.partition !== partition) continue;
+    // Only the position of a numbered page is stored in full; the keys of other pages count too.
+    pages.push({ position: position === null || position.url === '' ? null : position, keys: ids, unkeyed });
+  }
+  return pages;
+}
 
-const WARNING_CODES: Readonly<Record<IncompleteReason['code'], Warning['code']>> = {
-  unproved: 'end_unproved',
-  fewer: 'total_not_reached',
-  slipped: 'listing_moved',
-  entered: 'listing_moved',
-  unwatched: 'listing_moved',
-  cached: 'pages_cached',
-  unread: 'listing_unread',
-};
+/** A page that is being committed. */
+interface CommittedPage {
+  page: Page;
+  facts: PageFacts;
+  /** The checkpoint before it. */
+  before: CheckpointRow;
+  /** Null before the last page. */
+  verdict: { isComplete: boolean; allowsDeletes: boolean } | null;
+}
 
-/** Concludes from the end of a scan what is known of its records. `former`: the scan that this one repeats. Pure. */
-export function judgeScan(
-  end: ScanEnd,
-  { accept, incremental, feed }: ResourceProfile,
-  former: ScanEnd | null,
-): ScanVerdict {
-  const isSame = former !== null && former.keysHash === end.keysHash;
-  const codes = new Set(end.incompleteReasons.map(({ code }) => code));
-  // A feed lists what was created while the scan ran.
-  const isListedByFeed = feed !== null && end.shortfall?.isGrowth === true;
-  // If a repeated scan sees the same, no change has moved the records: their order differs from page to page.
-  const isMovement = codes.has('entered') && !codes.has('slipped') && !isSame;
-  const isListedLater = isMovement && (incremental !== null || feed !== null);
-  const remaining = end.incompleteReasons.filter(({ code }) => {
-    if (code === 'unwatched') return !isSame;
-    if (code === 'fewer') return !isListedByFeed;
-    return code !== 'entered' || !isListedLater;
+/** Returns the statements that store the keys of a page, and forget those of other scans and of a scan that has ended. */
+function seenStatements(
+  { warehouse: { own }, profile, scrub }: ResourceContext,
+  { page, facts, before, verdict }: CommittedPage,
+  after: CheckpointRow,
+): CompiledQuery[] {
+  const { resource, walk_started_at: scanStartedAt } = before;
+  // Keys that an earlier scan has seen do not count for this one.
+  const begun = before.walk_pages === 0 ? [deleteSeenPages(own, resource)] : [];
+  if (scanStartedAt === null) return begun;
+  const isDone = after.walk_mode === null;
+  const isFull = before.walk_mode === 'full';
+  // After a full scan, rows whose keys it has not seen are deleted. An empty listing may be an error of the service.
+  const isEmpty = isDone && before.walk_records + facts.records === 0;
+  const findsDeletes = isFull && verdict?.allowsDeletes !== false && mayFindDeletes(before) && !isEmpty;
+  // Only a numbered page is read again by a resumed scan, to see whether the listing has moved.
+  const { listing } = page.position;
+  const position = page.isNumbered ? page.position : listing === undefined ? null : { url: '', listing };
+  const seen = saveSeenPage(own, {
+    resource,
+    walk_started_at: scanStartedAt,
+    page: before.walk_pages,
+    unkeyed: facts.unkeyed,
+    ids: page.keys,
+    position: position && storePosition(position, profile.query, scrub),
   });
-  const isAccepted = accept.includes('end');
-  const isCached = remaining.some(({ code }) => code === 'cached') && !accept.includes('cache');
-  // False if the service refused one of several listings.
-  const isRead = !codes.has('unread');
-  // Reasons in the listing itself: pages of a cache are accepted by another setting, and a refused listing never is.
-  const ofListing = remaining.filter(({ code }) => code !== 'cached' && code !== 'unread');
-  const isShort = ofListing.some(({ code }) => code === 'fewer');
-  const hasMoved = ofListing.some(({ code }) => BY_MOVEMENT.has(code));
-  return {
-    isComplete: !isCached && isRead && (ofListing.length === 0 || (isAccepted && !isShort)),
-    // Rows of a listing that was refused count as listed, so that the others show their deletes.
-    allowsDeletes:
-      !isCached &&
-      end.incompleteReasons.every(({ code }) => !FORBIDS_DELETES.has(code)) &&
-      (isAccepted || ofListing.length === 0),
-    // A missing total says by itself that records are missing, whatever moved.
-    incompleteReasons: isShort ? remaining.filter(({ code }) => !BY_MOVEMENT.has(code)) : remaining,
-    needsCatchUp: isListedLater || isListedByFeed,
-    isCached,
-    mayRepeat: isCached || (hasMoved && !isAccepted) || (isShort && !isSame),
-  };
+  const statements = findsDeletes || !isDone ? [...begun, seen] : [deleteSeenPages(own, resource)];
+  if (!isFull || !isDone || verdict?.isComplete !== true || after.last_success_at === null) return statements;
+  // A complete full scan has seen every record: rejects that it has not seen no longer exist.
+  return [...statements, resolveUnseenRejects(own, resource, scanStartedAt, after.last_success_at)];
 }
 
-/** The warnings of a run whose scan ended so. */
-export function endWarnings({ incompleteReasons }: ScanVerdict): Warning[] {
-  const all = incompleteReasons.map(({ code, message, hint }): Warning => ({
-    code: WARNING_CODES[code],
-    message,
-    hint,
-  }));
-  return all.filter(({ code }, at) => all.findIndex((each) => each.code === code) === at);
+/** False for the first scan, when there are no rows, and if several credentials were used, which may see different records. */
+function mayFindDeletes({ full_credential, walk_credential }: CheckpointRow): boolean {
+  return full_credential !== null && walk_credential !== null && walk_credential !== SEVERAL;
 }

@@ -1,7 +1,8 @@
 // Scans a listing, and repeats the scan until it has seen every record.
 //
-// While pages are read, records are created and deleted, and numbered pages shift: a record may move from a page still to
-// come to one that was read. If the service states a total, the scan is complete when it has seen that many records.
+// While pages are read, records are created and deleted, and numbered pages shift: a record may move from page 5 to page 4
+// after page 4 was read, and the scan misses it. If the service states a total of 100 records and the scan saw 99, the
+// missing one is requested by the filter for changes, or the listing is scanned again.
 import { sinceValue, toEpochMs } from '../../checks/since.ts';
 import type { CheckpointRow } from '../../database/own-tables.ts';
 import { NO_SCAN, readCheckpoint, saveCheckpoint } from '../../database/state/checkpoints.ts';
@@ -28,9 +29,10 @@ import {
 } from '../filter/filter-evidence.ts';
 import { type ScanPlan, startScan } from '../plan.ts';
 import type { RunContext } from '../run-progress.ts';
-import { endWarnings, type LoadedScan, loadPages, type ScanAttempt, type ScanVerdict } from './load-pages.ts';
+import { endWarnings, type ScanVerdict } from './judge-scan.ts';
+import { type LoadedScan, loadPages, type ScanAttempt } from './load-pages.ts';
 
-/** The result of scanning a resource until it is complete, or until the repetitions are used up. */
+/** The result of the scans of a listing: the last one is complete, or no further one is made. */
 export interface FinishedScan extends ScanVerdict {
   checkpoint: CheckpointRow;
   /** The end of the last scan, and when that began. */
@@ -40,7 +42,7 @@ export interface FinishedScan extends ScanVerdict {
   evidence: FilterEvidence;
 }
 
-/** At most two repetitions of a scan whose pages were not cached, and at most four in total. */
+/** A scan with cached pages does not use up the two repetitions, but more than four are never made. */
 const MAX_REPETITIONS = { uncached: 2, total: 4 };
 /** The longest wait for a cache before a listing is scanned again. */
 const MAX_CACHE_WAIT_MS = 600_000;
@@ -53,22 +55,21 @@ const MAX_CACHE_WAIT_MS = 600_000;
 export async function scanUntilComplete(run: RunContext, firstPlan: ScanPlan, hasFilter = true): Promise<FinishedScan> {
   const context = hasFilter ? run : { ...run, profile: { ...run.profile, incremental: null } };
   const { profile, clock, progress } = context;
-  const collected = { evidence: newEvidence(firstPlan.checkpoint, profile), numbering: { isVerified: false } };
-  const { evidence } = collected;
+  const evidence = newEvidence(firstPlan.checkpoint, profile);
+  const numbering = { isVerified: false };
   const planned = await detectDeletesAfterIncompleteScan(context, firstPlan);
   let plan = planned;
-  const former: ScanEnd[] = [];
+  const formerEnds: ScanEnd[] = [];
   let formerEndedAt: number | null = null;
   let cacheWaitMs: number | null = 0;
   const finished = { uncached: 0, total: 0 };
   for (;;) {
-    const attempt = { plan, former: former.at(-1) ?? null, formerEndedAt, ...collected };
+    const attempt = { plan, former: formerEnds.at(-1) ?? null, formerEndedAt, evidence, numbering };
     const loaded = await scanOnce(context, attempt);
     const { end, verdict } = loaded;
-    const completed = verdict.isComplete ? null : await supplyMissing(context, loaded, attempt, former);
+    const completed = verdict.isComplete ? null : await supplyMissing(context, loaded, attempt, formerEnds);
     const { isComplete } = completed?.verdict ?? verdict;
     finished.total += 1;
-    // A scan with cached pages does not count as a full attempt.
     finished.uncached += verdict.isCached ? 0 : 1;
     const isOutOfRepetitions = finished.total > MAX_REPETITIONS.total || finished.uncached > MAX_REPETITIONS.uncached;
     cacheWaitMs = longerLifetime(cacheWaitMs, end.cacheWaitMs);
@@ -81,13 +82,13 @@ export async function scanUntilComplete(run: RunContext, firstPlan: ScanPlan, ha
       return {
         ...concluded,
         checkpoint: isUnsorted ? await forgetCursor(context, checkpoint, disorder, concluded.needsCatchUp) : checkpoint,
-        // Missing records were supplied only if no other live row was left.
+        // Once the missing records were supplied, every live row counts as seen.
         end: completed === null ? end : { ...end, hasSeen: () => true },
         startedAt: plan.checkpoint.walk_started_at,
         evidence,
       };
     }
-    former.push(end);
+    formerEnds.push(end);
     formerEndedAt = clock.now();
     await clock.sleep(waitMs, context.signal);
     const { walk_credential, walk_since } = planned.checkpoint;
@@ -113,7 +114,7 @@ async function supplyMissing(
   context: RunContext,
   { end, verdict, ifComplete }: LoadedScan,
   attempt: ScanAttempt,
-  former: readonly ScanEnd[],
+  formerEnds: readonly ScanEnd[],
 ): Promise<{ checkpoint: CheckpointRow; verdict: ScanVerdict } | null> {
   const missing = end.shortfall?.count ?? 0;
   const isOnlyShort = verdict.incompleteReasons.every(({ code }) => code === 'fewer');
@@ -128,8 +129,8 @@ async function supplyMissing(
       eachFingerprint(counted, (key) => end.hasSeen(key) || eachKey(key, (high, low) => added.add(high, low)));
     });
   }
-  if (!(await confirmSeenEarlier(context, attempt.plan.mode, { end, added, former }, missing - added.size)))
-    return null;
+  const seen = { end, added, formerEnds };
+  if (!(await confirmSeenEarlier(context, attempt.plan.mode, seen, missing - added.size))) return null;
   const checkpoint = { ...ifComplete, walk_credential: null };
   await context.owned.commit([saveCheckpoint(context.warehouse.own, checkpoint)]);
   const concluded = {
@@ -167,28 +168,30 @@ async function catchUp(
 async function confirmSeenEarlier(
   context: RunContext,
   mode: ScanMode,
-  { end, added, former }: { end: ScanEnd; added: KeySet; former: readonly ScanEnd[] },
+  { end, added, formerEnds }: { end: ScanEnd; added: KeySet; formerEnds: readonly ScanEnd[] },
   missing: number,
 ): Promise<boolean> {
   const { owned, profile } = context;
   const table = owned.shape?.tables[0];
   if (mode === 'incremental' && missing <= 0) return true;
   if (table === undefined) return missing <= 0;
-  const wasSeen = (key: Uint8Array): boolean => former.some(({ hasSeen }) => hasSeen(key));
-  const mayBeUnseen = (key: Uint8Array): boolean => hasKey(added, key) || (mode === 'incremental' && !wasSeen(key));
-  const candidates = await findUnseenKeys(context, table, (key) => end.hasSeen(key) || mayBeUnseen(key), null);
-  if (candidates.length > MAX_FETCHED_ALONE) return false;
-  const areKnown = candidates.every((id) => wasSeen(keyFingerprints([id])));
-  if (candidates.length < missing || (mode === 'full' && (!areKnown || candidates.length > missing))) return false;
-  if (candidates.length === 0) return true;
+  const wasSeenEarlier = (key: Uint8Array): boolean => formerEnds.some(({ hasSeen }) => hasSeen(key));
+  // An incremental scan lists only what changed, so most rows are in none of its scans.
+  const isExpected = (key: Uint8Array): boolean => mode === 'incremental' && !wasSeenEarlier(key);
+  const isSeen = (key: Uint8Array): boolean => end.hasSeen(key) || hasKey(added, key) || isExpected(key);
+  const unseen = await findUnseenKeys(context, table, isSeen, null);
+  if (unseen.length > MAX_FETCHED_ALONE || unseen.length < missing) return false;
+  const areAllMissing = unseen.length <= missing && unseen.every((key) => wasSeenEarlier(keyFingerprints([key])));
+  if (mode === 'full' && !areAllMissing) return false;
+  if (unseen.length === 0) return true;
   if (profile.item === null) return false;
   const columns = updatedColumns(table.columns, profile);
-  const rows = await context.warehouse.rows.stored(table, candidates, columns);
+  const rows = await context.warehouse.rows.stored(table, unseen, columns);
   let existing = 0;
-  for (const key of candidates) {
+  for (const key of unseen) {
     const found = await fetchAlone(context, key);
     if (found?.isThere !== true) continue;
-    // The single record may have other fields than the listed one: it only shows that the row is as it was.
+    // The single record may lack fields of the listed one, so it is not stored: its time shows that the row is current.
     const row = rows.get(key);
     const at = row === undefined ? null : toEpochMs(String(row.updated), storedZone(columns, profile));
     if (at !== (updatedTime(found.record.value, profile)?.at ?? -Infinity)) return false;
@@ -215,7 +218,7 @@ export async function findUnseenKeys(
   return found;
 }
 
-/** Null if the service does not return the record. */
+/** Fetches one record; returns null if the service refuses the request. */
 async function fetchAlone(context: RunContext, key: string): Promise<ItemReading | null> {
   try {
     return await readItem(context, key, 'bulk');
@@ -252,18 +255,15 @@ async function forgetCursor(
 }
 
 /**
- * How long to wait before a listing is scanned again: until no cache returns the same pages. If that is unknown or too
- * long, a second, by which the age of a response may be off, or null if pages came out of a cache.
+ * Returns how long to wait until a new scan gets no cached pages again. If that is unknown or too long: one second, which
+ * is the precision of the `Age` header; or null, for no further scan, if this scan got cached pages.
  */
 export function waitFor(cacheWaitMs: number | null, isCached: boolean): number | null {
   if (cacheWaitMs !== null && cacheWaitMs <= MAX_CACHE_WAIT_MS) return cacheWaitMs;
   return isCached ? null : AGE_STEP_MS;
 }
 
-/**
- * If only incomplete scans have run and rows exist, some of their records may be deleted by now: this scan detects
- * that.
- */
+/** Lets the first scan after incomplete ones detect deletes: rows exist, and some of their records may be deleted. */
 async function detectDeletesAfterIncompleteScan({ warehouse }: RunContext, plan: ScanPlan): Promise<ScanPlan> {
   const { checkpoint, mode, resumed } = plan;
   if (mode !== 'full' || resumed || checkpoint.full_credential !== null) return plan;
@@ -274,20 +274,20 @@ async function detectDeletesAfterIncompleteScan({ warehouse }: RunContext, plan:
 
 /**
  * Without `full_credential`, the credential of the last complete full scan, a scan counts as the first one and detects
- * no deletes (`resume-scan.ts`). So this sets it to the credential of the scan.
+ * no deletes (`load-pages.ts`). So this sets it to the credential of the scan.
  */
 function enableDeleteDetection(checkpoint: CheckpointRow): CheckpointRow {
   return { ...checkpoint, full_credential: checkpoint.full_credential ?? checkpoint.walk_credential };
 }
 
-/** Scans once; if the service no longer knows the position of a resumed scan, from the beginning. */
+/** Scans once. If the service no longer accepts the position of a resumed scan, scans from the beginning. */
 async function scanOnce(context: RunContext, attempt: ScanAttempt): Promise<LoadedScan> {
   const { warehouse, owned, clock } = context;
   try {
     return await loadPages(context, attempt);
   } catch (error) {
     if (error instanceof NumberingError) {
-      // A resumed scan would see too few records to detect the wrong numbering again.
+      // The next run must not resume this scan: it would see too few records to detect the wrong numbering again.
       const stored = await readCheckpoint(warehouse.own, owned.resource);
       const forgotten = stored === null ? [] : [saveCheckpoint(warehouse.own, { ...stored, ...NO_SCAN })];
       await owned.commit(forgotten);

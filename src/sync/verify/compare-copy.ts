@@ -1,7 +1,7 @@
-// Compares the copy with itself: rows with the stored bodies, and versions with each other.
+// Compares the copy with itself, for `content-sync verify`: rows with the stored bodies, and versions with each other.
 //
-// A row and its child rows must be what shaping the stored body of the record gives, so a cell that another program has
-// changed is found without a request to the service.
+// The copy stores the JSON body of each record, and its row and child rows are made from that. So they are made once more and
+// compared: a cell that another program has changed is found without a request to the service.
 import { sql } from 'kysely';
 import type { ResourceProfile } from '../../config/profile/profile.ts';
 import type { VersionRow } from '../../database/own-tables.ts';
@@ -14,7 +14,7 @@ import { storedValue } from '../../rows/records/as-record.ts';
 import { canonicalHash, textHash } from '../../rows/records/record-key.ts';
 import { type CopiedRecord, differingFields, hashRows, readCopiedPages, rowsOfRecords } from './comparable-rows.ts';
 import type { DifferenceKind } from './report.ts';
-import type { VerifyContext } from './service-listing.ts';
+import type { VerifyContext } from './reading-context.ts';
 
 /** Called with the key of each live row and a hash of its content; null if its body is missing. */
 export type OnLiveRow = (key: string, content: string | null) => void;
@@ -25,27 +25,22 @@ const IDS_PER_QUERY = 1_000;
 
 type Version = Pick<VersionRow, 'id' | 'version' | 'valid_from' | 'valid_to' | 'op' | 'hash' | 'body'>;
 
-/** A hash of a record and of its rows: equal if service and copy have the same. */
+/** Hashes a record with its rows: equal if service and copy have the same. */
 export function hashContent(valueHash: string, rowsHash: string): string {
   return textHash(`${valueHash} ${rowsHash}`);
 }
 
-/**
- * Compares the copy of a resource with itself, in one snapshot: rows and child rows with what the stored bodies give, and
- * versions with each other and with the rows.
- */
+/** Compares the copy of a resource with itself, in one snapshot, and adds the differences to the findings. */
 export async function compareCopy(context: VerifyContext, onLiveRow: OnLiveRow = () => undefined): Promise<void> {
   const { warehouse, shape, profile, findings, signal } = context;
   const snapshot = await warehouse.snapshot();
   try {
     const versions = snapshot.own.selectFrom('_sync_versions').select('id').where('resource', '=', shape.resource);
-    const hasBodies = profile.history !== 'none' && (await versions.limit(1).execute()).length > 0;
-    const isNone = profile.history === 'none';
-    findings.notCompared.add(
-      hasBodies
-        ? 'cells of deleted rows, and of columns that a wider one has replaced'
-        : `rows with stored bodies: ${isNone ? 'history: none keeps none' : 'there are none yet'}`,
-    );
+    const keepsBodies = profile.history !== 'none';
+    const hasBodies = keepsBodies && (await versions.limit(1).execute()).length > 0;
+    const withoutBodies = `rows with stored bodies: ${keepsBodies ? 'there are none yet' : 'history: none keeps none'}`;
+    const withBodies = 'cells of deleted rows, and of columns that a wider one has replaced';
+    findings.notCompared.add(hasBodies ? withBodies : withoutBodies);
     for await (const { records, orphans } of readCopiedPages(snapshot, shape)) {
       signal.throwIfAborted();
       for (const { table, key } of orphans) findings.add({ kind: 'orphans', id: key, fields: [table] });
@@ -55,8 +50,9 @@ export async function compareCopy(context: VerifyContext, onLiveRow: OnLiveRow =
         if (isDeleted && rows.length > 1) findings.add({ kind: 'orphans', id: key, detail: 'its row is deleted' });
         if (!isDeleted && !hasBodies) onLiveRow(key, hashContent(hash, hashRows(rows)));
       }
-      const parts = hasBodies ? inParts([...records.values()], RECORDS_PER_STEP) : [];
-      for (const part of parts) await compareBodies(context, snapshot, part, onLiveRow);
+      if (!hasBodies) continue;
+      for (const part of inParts([...records.values()], RECORDS_PER_STEP))
+        await compareBodies(context, snapshot, part, onLiveRow);
     }
     if (hasBodies) await findVersionsWithoutRow(context, snapshot);
   } finally {
@@ -64,7 +60,7 @@ export async function compareCopy(context: VerifyContext, onLiveRow: OnLiveRow =
   }
 }
 
-/** Compares some records with their versions, and live rows with the body of the last one. */
+/** Compares some records with their versions, and live rows with the body of the last version. */
 async function compareBodies(
   { shape, profile, findings }: VerifyContext,
   { own }: SnapshotReader,
@@ -79,11 +75,11 @@ async function compareBodies(
   const versions = Map.groupBy(found, ({ id }) => id);
   const live = records.flatMap((record) => {
     const { key, isDeleted } = record;
-    const chain = versions.get(key) ?? [];
-    for (const [kind, detail] of findVersionFaults(profile.history, record, chain))
+    const history = versions.get(key) ?? [];
+    for (const [kind, detail] of findVersionFaults(profile.history, record, history))
       findings.add({ kind, id: key, detail });
-    const current = chain.at(-1);
     if (isDeleted) return [];
+    const current = history.at(-1);
     const body = current?.op === 'upsert' ? current.body : null;
     const value = body === null ? undefined : parseBody(body, profile);
     if (body !== null && value !== undefined) return [{ record, value, bytes: Buffer.from(body), key }];
@@ -91,16 +87,17 @@ async function compareBodies(
     else findings.add({ kind: 'version_lost', id: key, detail: 'its body is not JSON' });
     return [];
   });
-  const expected = rowsOfRecords(shape, lenientProfile(profile), live);
+  const rowsByKey = rowsOfRecords(shape, lenientProfile(profile), live);
   for (const { key, value, record } of live) {
     const rowsHash = hashRows(record.rows);
-    const rows = expected.get(key) ?? [];
     onLiveRow(key, hashContent(canonicalHash(value), rowsHash));
-    if (hashRows(rows) !== rowsHash)
-      findings.add({ kind: 'cells', id: key, fields: differingFields(rows, record.rows) });
+    const expected = rowsByKey.get(key) ?? [];
+    if (hashRows(expected) !== rowsHash)
+      findings.add({ kind: 'cells', id: key, fields: differingFields(expected, record.rows) });
   }
 }
 
+/** Returns the compared part of a stored body; undefined if it is not JSON. */
 function parseBody(body: string, profile: ResourceProfile) {
   try {
     return comparedPart(profile.fields)(storedValue(body, profile));
@@ -109,6 +106,7 @@ function parseBody(body: string, profile: ResourceProfile) {
   }
 }
 
+/** Finds records that have versions and no row, in steps of ids. */
 async function findVersionsWithoutRow({ shape, findings }: VerifyContext, { own }: SnapshotReader): Promise<void> {
   const [table] = shape.tables;
   if (table === undefined) return;
@@ -125,8 +123,8 @@ async function findVersionsWithoutRow({ shape, findings }: VerifyContext, { own 
 }
 
 /**
- * Compares the versions of a record, oldest first: with `history: all` they are numbered from 1 without a gap, and each
- * ends when the next begins. The last one is that of the row.
+ * Compares the versions of a record, oldest first. With `history: all` they are numbered from 1 without a gap, and each
+ * ends when the next begins. The last version must be that of the row.
  */
 function* findVersionFaults(
   history: HistoryPolicy,
@@ -135,7 +133,7 @@ function* findVersionFaults(
 ): Generator<[DifferenceKind, string]> {
   const last = versions.at(-1);
   if (last === undefined) {
-    // A deleted row that the service never listed has no version.
+    // A row without a version is right only if the service reported the record as deleted before it was ever listed.
     if (!row.isDeleted) yield ['version_lost', 'the row has no version'];
     return;
   }
@@ -144,7 +142,7 @@ function* findVersionFaults(
       const before = versions[at - 1];
       const expected = (before?.version ?? 0) + 1;
       if (version !== expected) yield ['version_gap', `version ${version} comes where ${expected} should`];
-      // Before a gap, the end is that of a missing version.
+      // After a gap, the time before it belongs to a missing version.
       else if (before !== undefined && before.valid_to !== valid_from)
         yield ['version_times', `version ${before.version} does not end when the next begins`];
     }

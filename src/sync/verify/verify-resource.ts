@@ -24,14 +24,10 @@ import { canonicalHash } from '../../rows/records/record-key.ts';
 import type { SourceContext } from '../resource-context.ts';
 import { comparedShape, differingFields, hashRows, readCopiedRecord, rowsOfRecords } from './comparable-rows.ts';
 import { compareCopy, hashContent } from './compare-copy.ts';
+import { readingContext, type VerifyContext } from './reading-context.ts';
+import { readOpenWindows } from './report-pages.ts';
 import { type Difference, Findings, type ListingReport, type VerifyReport } from './report.ts';
-import {
-  readFromListing,
-  readingContext,
-  readListing,
-  readOpenWindows,
-  type VerifyContext,
-} from './service-listing.ts';
+import { readFromListing, readListing } from './service-listing.ts';
 
 export interface VerifyRequest {
   resource: string;
