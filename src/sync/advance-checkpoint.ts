@@ -119,7 +119,7 @@ function finishScan(scanned: CheckpointRow, page: LoadedPage, now: number): Chec
 }
 
 /** In `walk_credential`, in place of a credential: the scan was made under several. */
-export const SEVERAL = 'several';
+export const SEVERAL_CREDENTIALS = 'several';
 
 /** True if a scan is, or was, made under another credential than the last complete full scan. */
 export function isOtherCredential({ walk_credential, full_credential }: CheckpointRow): boolean {

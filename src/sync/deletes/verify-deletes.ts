@@ -242,7 +242,7 @@ async function fetchEach(
 /** Throws `item_unproved` if the record exists and may differ from what the listing would show. */
 async function fetchVerified(context: ResourceContext, key: string): Promise<ItemReading> {
   const reading = await readItem(context, key, 'bulk');
-  const record = reading.isThere ? reading.record : reading.leftOut;
+  const record = reading.isThere ? reading.record : reading.excluded;
   if (record !== undefined) await refuseUnverifiedItem(context, key, { ...reading, record }, 'bulk');
   return reading;
 }
@@ -250,11 +250,11 @@ async function fetchVerified(context: ResourceContext, key: string): Promise<Ite
 /** Null if the record exists, or the response shows nothing. */
 function decideByResponse(candidate: DeleteCandidateRow, response: ItemReading): DecidedDelete | null {
   if (response.isThere) return null;
-  const { stated, requestedAt } = response;
-  const record = { ...goneSince(candidate, requestedAt), deletedAt: stated?.at ?? candidate.deleted_at };
+  const { tombstone, requestedAt } = response;
+  const record = { ...goneSince(candidate, requestedAt), deletedAt: tombstone?.at ?? candidate.deleted_at };
   const { state, reason, sweeps } = candidate;
   if (state === 'released') return { record, evidence: BY_OPERATOR };
-  if (stated !== undefined) return { record, evidence: { kind: 'tombstone', reason: 'stated' } };
+  if (tombstone !== undefined) return { record, evidence: { kind: 'tombstone', reason: 'stated' } };
   // It is listed, in an older state.
   if (reason === 'older') return null;
   if (sweeps > 0) return { record, evidence: { kind: 'scan_and_404', reason: 'missing' } };

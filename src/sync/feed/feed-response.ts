@@ -21,7 +21,7 @@ import {
 } from '../../pagination/page-styles/listing-request.ts';
 import { loadPosition, storePosition } from '../../pagination/page-styles/page-position.ts';
 import type { Page } from '../../pagination/page.ts';
-import { matchesGoneRule } from '../../pagination/read-item.ts';
+import { createGoneTest } from '../../pagination/read-item.ts';
 import { saysNothing, withEmptyHint } from '../../pagination/requests/read-page.ts';
 import { tombstoneOf } from '../../rows/columns/updated-time.ts';
 import { isExact, parseJson } from '../../rows/json/parse-json.ts';
@@ -242,7 +242,7 @@ export async function requestFeed(
     const templates = { ...feed, path: feed.path ?? profile.path, query: {} };
     request = requestAt({ target: listing, templates, values: {} }, loadPosition(from, feed.query, {}));
   }
-  const isExpired = matchesGoneRule(from === null ? null : feed.expired);
+  const isExpired = createGoneTest(from === null ? null : feed.expired);
   // The client calls this for each response except limits and refused credentials; `isEmpty` says below why it was skipped.
   let isEmpty = false;
   const isGone: typeof isExpired = (found) => {

@@ -234,10 +234,10 @@ async function fetchAndLoad(context: RunContext, key: string): Promise<void> {
     countRecords(progress, await loadRecord(context, key, reading, { acceptsOlder: true }));
     return;
   }
-  const named = await liveAmong(context, [{ key, at: reading.stated?.at ?? null }]);
+  const named = await liveAmong(context, [{ key, at: reading.tombstone?.at ?? null }]);
   if (named.length === 0) return;
   // The feed names the delete (`told`), or the record itself does.
-  const reason = reading.stated === undefined ? 'told' : 'stated';
+  const reason = reading.tombstone === undefined ? 'told' : 'stated';
   const candidate = { resource: owned.resource, reason, evidence_at: timestampText(reading.requestedAt) } as const;
   await owned.commit(noteReportedDeletes(warehouse.own, candidate, named));
 }

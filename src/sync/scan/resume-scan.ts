@@ -19,7 +19,7 @@ import { keyParts } from '../../pagination/read-item.ts';
 import type { Partitions } from '../../pagination/scan-partitions.ts';
 import { pathText } from '../../rows/columns/column-name.ts';
 import { keyFingerprints } from '../../rows/records/record-key.ts';
-import { SEVERAL } from '../advance-checkpoint.ts';
+import { SEVERAL_CREDENTIALS } from '../advance-checkpoint.ts';
 import { startScan } from '../plan.ts';
 import type { ResourceContext } from '../resource-context.ts';
 import type { RunContext } from '../run-progress.ts';
@@ -118,7 +118,7 @@ export function seenStatements(
  * each may be allowed to see something else.
  */
 function mayFindDeletes({ full_credential, walk_credential }: CheckpointRow): boolean {
-  return full_credential !== null && walk_credential !== null && walk_credential !== SEVERAL;
+  return full_credential !== null && walk_credential !== null && walk_credential !== SEVERAL_CREDENTIALS;
 }
 
 /** Keys that are read per query, so that other work is not delayed. */
@@ -141,7 +141,7 @@ export async function partitionsOf(
   const now = (): number => clock.now();
   const storedKeys = (value: string): Promise<Uint8Array> =>
     walk_mode === 'full' ? keysOfListing(context, value) : Promise.resolve(new Uint8Array());
-  if ('values' in profile) return { values: profile.values, late: [], mayBeGone: false, storedKeys, now };
+  if ('values' in profile) return { values: profile.values, changed: [], mayBeGone: false, storedKeys, now };
   await verifyParents(context, profile.parent);
   const isChangedOnly = profile.changed_only && walk_mode === 'incremental' && last_success_at !== null;
   const began = isChangedOnly ? await lastScanStart(warehouse.own, resource, last_success_at) : null;
@@ -151,7 +151,7 @@ export async function partitionsOf(
   const cursorParent = isFiltered ? keyParts(context.profile, cursor_key).partition : null;
   const chosen = parents.filter(({ value, syncedAt }) => since === null || syncedAt >= since || value === cursorParent);
   const late = parents.filter(({ syncedAt }) => walk_started_at !== null && syncedAt >= walk_started_at);
-  return { values: valuesOf(chosen), late: valuesOf(late), mayBeGone: true, storedKeys, now };
+  return { values: valuesOf(chosen), changed: valuesOf(late), mayBeGone: true, storedKeys, now };
 }
 
 /** Fingerprints of the keys of the stored rows that came from one listing. */

@@ -17,7 +17,7 @@ import type { SourceRecord } from '../../model/json.ts';
 import type { ResourceShape } from '../../model/table.ts';
 import type { IncompleteReason, Page, ScanEnd } from '../../pagination/page.ts';
 import { tombstoneOf } from '../../rows/columns/updated-time.ts';
-import { fingerprintOf, startScan } from '../plan.ts';
+import { fingerprintProfile, startScan } from '../plan.ts';
 import { compareTotals, type FullAnswer, isShort, newTask, RangeQueue } from '../reports/read-range.ts';
 import { readRowsOfRange } from '../reports/replace-range.ts';
 import { dayReading, halvesOf } from '../reports/report-windows.ts';
@@ -151,7 +151,7 @@ async function pagesToVerify(
     const windows = await readWindows(warehouse.own, owned.resource);
     return readReportPages(context, profile.windows, windows.filter(isFinal));
   }
-  const start = startScan(freshCheckpoint(owned.resource, fingerprintOf(profile)), 'full', null, clock.now());
+  const start = startScan(freshCheckpoint(owned.resource, fingerprintProfile(profile)), 'full', null, clock.now());
   return pagesOf(context, start, { numbering: { isVerified: former !== null }, formerEndedAt });
 }
 
