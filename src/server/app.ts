@@ -10,7 +10,7 @@ import type { WarehouseReader } from '../database/reading.ts';
 import { forgetDueTimes } from '../database/state/checkpoints.ts';
 import { checkPrivacyKey } from '../database/state/forgotten.ts';
 import { type OwnedResources, ownResources } from '../database/state/owned-resource.ts';
-import { storedTokens } from '../database/state/server-state.ts';
+import { createTokenStore } from '../database/state/server-state.ts';
 import type { DroppedView, Warehouse } from '../database/warehouse.ts';
 import { keepsRefreshToken, otherTokenOrigin } from '../http/auth/create-credentials.ts';
 import { type ApiClient, type AttemptEvent, type RetryEvent, retryText } from '../http/client.ts';
@@ -108,7 +108,7 @@ export async function openApp(options: AppOptions): Promise<App> {
   const coordination = await openCoordination(source.warehouse, clock);
   opened.defer(() => coordination?.close());
   const known = { coordination, own: warehouse.own, isKept: coordination === null };
-  const tokens = coordination !== null || keepsRefreshToken(source) ? storedTokens(warehouse) : undefined;
+  const tokens = coordination !== null || keepsRefreshToken(source) ? createTokenStore(warehouse) : undefined;
   const requests = await openClient({ ...options, source }, { ...known, tokens }, opened);
   const { client, listing, forgetWaits, rateLimit } = requests;
   const retry = async (now: boolean): Promise<void> => {
@@ -175,7 +175,7 @@ export async function openProbe(options: AppOptions, reader: WarehouseReader | n
     // The next token would be lost otherwise.
     const warehouse = await openWarehouse(source.warehouse, clock);
     opened.defer(() => warehouse.close());
-    tokens = storedTokens(warehouse);
+    tokens = createTokenStore(warehouse);
   }
   const known = { coordination, own: reader?.own ?? null, isKept: false, tokens };
   const { forgetWaits, rateLimit, ...requests } = await openClient({ ...options, source }, known, opened);

@@ -29,7 +29,7 @@ export class Cluster {
       const id = databaseId(watched.source);
       const work = this.#works.get(id) ?? new ClusterWork({ ...options, address: watched.source.warehouse });
       this.#works.set(id, work);
-      work.join(watched);
+      work.addSource(watched);
     }
   }
 

@@ -1,7 +1,7 @@
 // Runs the statements of `own`, Kysely's handle on internal tables: each one by itself, or within a transaction of ours.
 import { type Dialect, PostgresAdapter, PostgresQueryCompiler } from 'kysely';
 import type { SqlResult } from '../../database.ts';
-import { statementDialect } from '../../statement-dialect.ts';
+import { createStatementDialect } from '../../statement-dialect.ts';
 import type { Session } from './session.ts';
 import { type PostgresSchema, execute, executeInUtc } from './transact.ts';
 
@@ -38,7 +38,7 @@ export function sessionDialect(session: Session): Dialect {
 }
 
 function postgresDialect(run: (text: string, values: readonly unknown[]) => Promise<SqlResult<object>>): Dialect {
-  return statementDialect(new PostgresAdapter(), new PostgresQueryCompiler(), async ({ sql, parameters }) => {
+  return createStatementDialect(new PostgresAdapter(), new PostgresQueryCompiler(), async ({ sql, parameters }) => {
     const { rows, rowCount } = await run(sql, parameters);
     return { rows, numAffectedRows: BigInt(rowCount ?? 0) };
   });
