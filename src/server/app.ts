@@ -107,7 +107,7 @@ export async function openApp(options: AppOptions): Promise<App> {
   await checkPrivacyKey(warehouse.own, privacy);
   const coordination = await openCoordination(source.warehouse, clock);
   opened.defer(() => coordination?.close());
-  const known = { coordination, own: warehouse.own, isKept: coordination === null };
+  const known = { coordination, own: warehouse.own, savesState: coordination === null };
   const tokens = coordination !== null || keepsRefreshToken(source) ? createTokenStore(warehouse) : undefined;
   const requests = await openClient({ ...options, source }, { ...known, tokens }, opened);
   const { client, listing, forgetWaits, rateLimit } = requests;
@@ -177,7 +177,7 @@ export async function openProbe(options: AppOptions, reader: WarehouseReader | n
     opened.defer(() => warehouse.close());
     tokens = createTokenStore(warehouse);
   }
-  const known = { coordination, own: reader?.own ?? null, isKept: false, tokens };
+  const known = { coordination, own: reader?.own ?? null, savesState: false, tokens };
   const { forgetWaits, rateLimit, ...requests } = await openClient({ ...options, source }, known, opened);
   if (rateLimit?.isChanged === true) await forgetWaits();
   const open = opened.move();

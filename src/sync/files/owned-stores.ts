@@ -1,7 +1,7 @@
 // Opens object stores that belong to this database, and finds the objects in them that no file has.
 import { randomUUID } from 'node:crypto';
 import type { FilesSettings, StoreAddress } from '../../config/profile/file-fields.ts';
-import { knownContents } from '../../database/state/file-contents.ts';
+import { findKnownHashes } from '../../database/state/file-contents.ts';
 import type { Warehouse } from '../../database/warehouse.ts';
 import type { Clock } from '../../model/clock.ts';
 import { ConfigError, SyncError } from '../../model/errors.ts';
@@ -64,7 +64,7 @@ export async function* findUnreferenced({ own }: Warehouse, store: ObjectStore):
     const objects = step;
     step = [];
     const hashes = objects.map(({ sha256 }) => sha256);
-    const named = await knownContents(own, '_sync_files', store.name, hashes);
+    const named = await findKnownHashes(own, '_sync_files', store.name, hashes);
     return objects.filter(({ sha256 }) => !named.has(sha256));
   };
   for await (const object of store.list()) {

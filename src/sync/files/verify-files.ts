@@ -4,12 +4,12 @@ import { pMapIterable } from 'p-map';
 import { storesOf } from '../../config/profile/file-fields.ts';
 import {
   type ContentUse,
-  filesWithContent,
-  knownContents,
-  knownStores,
+  readContentUses,
+  findKnownHashes,
+  readStoreNames,
   markObjectsIntact,
-  type Reference,
-  referencesAfter,
+  type ReferencedContent,
+  readReferencedContents,
   refetchContents,
 } from '../../database/state/file-contents.ts';
 import { FILES_LEASE } from '../../database/state/files.ts';
@@ -91,7 +91,7 @@ export async function verifyFiles(kept: SourceFiles, isRepaired: boolean): Promi
     // A store that is only read may belong to another database.
     const storeAt = isRepaired ? ownedStores(kept) : kept.storeAt;
     for (const address of stores) await verifyStore(verification, await storeAt(address));
-    for (const store of await knownStores(warehouse.own)) {
+    for (const store of await readStoreNames(warehouse.own)) {
       if (!stores.some(({ name }) => name === store)) await addUnknownStore(verification, store);
     }
     return found;
@@ -132,9 +132,9 @@ async function verifyStore(verification: FilesVerification, store: ObjectStore):
   }
 }
 
-async function* allReferences(own: SourceFiles['warehouse']['own'], store: string): AsyncGenerator<Reference> {
+async function* allReferences(own: SourceFiles['warehouse']['own'], store: string): AsyncGenerator<ReferencedContent> {
   for (let after: string | null = ''; after !== null;) {
-    const references: Reference[] = await referencesAfter(own, store, after, CONTENTS_PER_COMMIT);
+    const references: ReferencedContent[] = await readReferencedContents(own, store, after, CONTENTS_PER_COMMIT);
     yield* references;
     after = references.at(-1)?.sha256 ?? null;
   }
@@ -142,9 +142,9 @@ async function* allReferences(own: SourceFiles['warehouse']['own'], store: strin
 
 /** Reports the contents of a store that the settings no longer name. */
 async function addUnknownStore({ warehouse, repaired, found }: FilesVerification, store: string): Promise<void> {
-  const [first] = await referencesAfter(warehouse.own, store, '', 1);
+  const [first] = await readReferencedContents(warehouse.own, store, '', 1);
   if (first === undefined) return;
-  const files = await filesWithContent(warehouse.own, store, first.sha256, 1);
+  const files = await readContentUses(warehouse.own, store, first.sha256, 1);
   countFault(found, { kind: 'store', store, sha256: null, files });
   repaired.left += 1;
 }
@@ -153,13 +153,13 @@ async function addFault(
   { warehouse, clock, lease, found, repaired }: FilesVerification,
   kind: FileFault,
   store: ObjectStore,
-  { sha256, shown }: Reference,
+  { sha256, current }: ReferencedContent,
 ): Promise<void> {
   const isListed = found.faults.first.length < MAX_LISTED_FAULTS;
-  const files = isListed ? await filesWithContent(warehouse.own, store.name, sha256, MAX_LISTED_FILES) : [];
+  const files = isListed ? await readContentUses(warehouse.own, store.name, sha256, MAX_LISTED_FILES) : [];
   countFault(found, { kind, store: store.name, sha256, files });
   if (lease === null) return;
-  if (shown === 0) {
+  if (current === 0) {
     repaired.left += 1;
     return;
   }
@@ -167,7 +167,7 @@ async function addFault(
   if (kind !== 'missing') await store.remove(sha256);
   const now = timestampText(clock.now());
   await warehouse.apply(refetchContents(warehouse.own, store.name, [sha256], now), lease.proof());
-  repaired.again += shown;
+  repaired.again += current;
 }
 
 function countFault(found: FilesVerified, fault: FaultyFile): void {
@@ -182,7 +182,7 @@ function countFault(found: FilesVerified, fault: FaultyFile): void {
 async function findFault(
   { warehouse, signal }: FilesVerification,
   store: ObjectStore,
-  { sha256, bytes }: Reference,
+  { sha256, bytes }: ReferencedContent,
 ): Promise<FileFault | null> {
   signal.throwIfAborted();
   const hash = createHash('sha256');
@@ -196,7 +196,7 @@ async function findFault(
   } catch (error) {
     if (error instanceof SyncError && error.code === 'file_missing') {
       // It may have been pruned since its row was read.
-      const named = await knownContents(warehouse.own, '_sync_files', store.name, [sha256]);
+      const named = await findKnownHashes(warehouse.own, '_sync_files', store.name, [sha256]);
       return named.size > 0 ? 'missing' : null;
     }
     // A part of the disk that cannot be read.
