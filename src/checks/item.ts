@@ -81,7 +81,7 @@ export function judgeRecord(
 
 /** A record that the profile's filter leaves out is compared like any other. */
 function fetchedValue(reading: ItemReading): JsonValue | null {
-  return (reading.isThere ? reading.record : reading.leftOut)?.value ?? null;
+  return (reading.isThere ? reading.record : reading.excluded)?.value ?? null;
 }
 
 /** The record among those of a listing, if it is there and not a tombstone. */

@@ -4,7 +4,7 @@ import type { Kysely } from 'kysely';
 import type { SourceSettings } from '../config/settings.ts';
 import { openWarehouse, openWarehouseToRead } from '../database/databases.ts';
 import { FILE_STATUSES, type FileStatus, type OwnTables } from '../database/own-tables.ts';
-import { countFiles, failedFiles, type FileFailure, nextDue } from '../database/state/files.ts';
+import { countFiles, readFailedFiles, type FileFailure, readNextDue } from '../database/state/files.ts';
 import { ConfigError } from '../model/errors.ts';
 import { visibleText } from '../model/visible-text.ts';
 import { openStores } from '../object-store/open-stores.ts';
@@ -183,8 +183,8 @@ async function filesStatus(
     counts.bytes += bytes;
   }
   // Oldest first.
-  const trouble = await failedFiles(own, ['failed', 'refused'], MAX_TROUBLE, resources);
-  return { source, fields: [...fields.values()], next_due: await nextDue(own, resources), trouble };
+  const trouble = await readFailedFiles(own, ['failed', 'refused'], MAX_TROUBLE, resources);
+  return { source, fields: [...fields.values()], next_due: await readNextDue(own, resources), trouble };
 }
 
 const NO_FILES: Readonly<Record<FileStatus, number>> = { waiting: 0, stored: 0, failed: 0, refused: 0, gone: 0 };

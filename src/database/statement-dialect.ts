@@ -1,14 +1,15 @@
-// Lets Kysely build statements that this project runs in its own way: each waits for locks or for the server by itself.
+// A dialect of Kysely that passes each statement to a function. Kysely's own drivers hold a connection and fail at once if
+// the database is locked or unreachable; here, each statement is retried by itself.
 import type { CompiledQuery, Dialect, DialectAdapter, QueryCompiler, QueryResult } from 'kysely';
 
 /** Runs one statement, with the retries of its database. */
 export type RunStatement = (query: CompiledQuery) => Promise<QueryResult<object>>;
 
 /**
- * A dialect for single statements, between which no connection is held. Transactions are the business of each database's
- * own functions, because they verify the lease of a resource.
+ * Creates a dialect for single statements. It supports no transactions, because the functions of each database that run
+ * them also verify the lease of a resource.
  */
-export function statementDialect(adapter: DialectAdapter, compiler: QueryCompiler, run: RunStatement): Dialect {
+export function createStatementDialect(adapter: DialectAdapter, compiler: QueryCompiler, run: RunStatement): Dialect {
   const connection = {
     executeQuery: async <Row>(query: CompiledQuery): Promise<QueryResult<Row>> => {
       const result = await run(query);

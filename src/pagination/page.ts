@@ -1,5 +1,5 @@
-// The types of a scan: a page, the end of the listing, the reasons why the scan may be incomplete, and the faults that
-// stop it.
+// The result of a scan: its pages, what proves that the listing has ended, why the scan may be incomplete all the same,
+// and the faults that stop it.
 import { shortenText } from '../http/body/read-body.ts';
 import type { ApiAnswer } from '../http/client.ts';
 import { SyncError } from '../model/errors.ts';
@@ -7,11 +7,11 @@ import type { SourceRecord } from '../model/json.ts';
 import { visibleText } from '../model/visible-text.ts';
 import { type PagePosition, positionText } from './page-styles/page-position.ts';
 
-/** One page of a scan as the caller gets it, in the order of the listing. */
+/** A page as `scanPages` returns it. */
 export interface Page extends ScannedPage {
-  /** 1 for the first page of the whole scan; a resumed one continues. */
+  /** 1 for the first page of the scan; a resumed scan continues the count. */
   number: number;
-  /** Releases the memory that the page counts for. May be called again. */
+  /** Releases the memory that is reserved for the page. May be called again. */
   release: () => void;
 }
 
@@ -19,41 +19,44 @@ export interface ScannedPage {
   position: PagePosition;
   next: PagePosition | null;
   records: SourceRecord[];
-  /** How many of them this scan has returned before, because the page was read again; 0 for any other page. */
+  /** How many of `records` this scan has returned before, because the page was read again; otherwise 0. */
   repeatedRecords: number;
   /** Local epoch milliseconds just before the request. */
   requestedAt: number;
-  /** The service's clock by the answer's `Date`; null if it has none. */
+  /** The service's clock by the header `Date` of the response; null if it has none. */
   serverDate: number | null;
   /** How many records the service says there are in all. */
   total: number | null;
-  /** True if pages are cut by number, so that what moves in the listing shifts them. */
+  /** True if pages are cut by number or offset, so that a deleted record shifts all pages after it. */
   isNumbered: boolean;
-  /** Fingerprints of the records' keys (`rows/records/record-key.ts`), also of one that the page before had as its last. */
+  /** Hashes of the records' keys (`rows/records/record-key.ts`), including a record that the page before ended with. */
   keys: Uint8Array;
-  /** The most records that a page held so far which named a next one; 0 if none did. */
+  /** Records on the largest page so far that named a next one; 0 if none did. */
   fullPageSize: number;
   /** How the scan ended with this page; null if it continues. */
   end: ScanEnd | null;
-  /** The response of the last page, in which a service may name where its changes are listed from now on. */
+  /** The response, if this is the last page: a service may name in it the first cursor of its feed of changes. */
   answer?: ApiAnswer;
 }
 
 /**
- * What shows that a listing has ended: a marker, a total or number of pages that is reached, a page shorter than the
- * others, or an empty one. As the profile declares: the page after it was refused by a `status` and its words, it
- * named itself as the next one (`unchanged`), or it is the `whole` list.
+ * What proves that a listing has ended: a marker (`signal`), a total or number of pages that is reached, a page shorter
+ * than the others, or an empty one. If the profile declares it: the page after it was refused with a `status`, it named
+ * itself as the next one (`unchanged`), or the response is the `whole` list.
  */
 export type EndProof = 'signal' | 'total' | 'pages' | 'short' | 'empty' | 'status' | 'unchanged' | 'whole';
 
 /** Why a scan that came to its end may not have seen every record. */
 export interface IncompleteReason {
   /**
-   * `unproved`: nothing shows that the listing ended. `fewer`: the total was not reached. `slipped`: a record moved
-   * between pages, and another one may have moved the other way unnoticed. `entered`: records moved from later pages
-   * to pages that were read, which a filter by time lists. `unwatched`: numbered pages without a total show no
-   * movement; a second scan with the same result shows that there was none. `cached`: pages show other times than the
-   * scan. `unread`: the service refused one of several listings.
+   * - `unproved`: nothing proves that the listing ended.
+   * - `fewer`: the total was not reached.
+   * - `slipped`: a record moved between pages, so another one may have moved the other way, unseen.
+   * - `entered`: records moved from later pages to pages that were read before; a filter by time lists them.
+   * - `unwatched`: numbered pages without a total do not show movement; a second scan with the same result shows that
+   *   there was none.
+   * - `cached`: a cache returned pages from before the scan.
+   * - `unread`: the service refused one of several listings.
    */
   code: 'unproved' | 'fewer' | 'slipped' | 'entered' | 'unwatched' | 'cached' | 'unread';
   /** The observation, as a sentence without its final period. */
@@ -64,20 +67,20 @@ export interface IncompleteReason {
 
 /** The end of a scan. It is verified if there is no reason why it may be incomplete. */
 export interface ScanEnd {
-  /** What shows that the listing has ended; null if nothing does. */
+  /** What proves that the listing has ended; null if nothing does. */
   proof: EndProof | null;
   /** Distinct records that the scan has seen; null if it was resumed without the keys of the pages before. */
   records: number | null;
   incompleteReasons: readonly IncompleteReason[];
-  /** The same for two scans that saw the same records on the same pages. */
+  /** Equal for two scans that saw the same records on the same pages. */
   keysHash: string;
-  /** True if the scan saw the record with this fingerprint of its key. */
+  /** True if the scan saw the record with this hash of its key. */
   hasSeen: (key: Uint8Array) => boolean;
-  /** How many records are missing to the total of the service; null if none are, or nothing says how many. */
+  /** How many records of the service's total the scan has not seen; null if it has seen all, or there is no total. */
   shortfall: MissingRecords | null;
   /**
-   * Milliseconds after which a cache returns none of these pages again, or says so; 0 if no cache shows, null if
-   * unknown.
+   * Milliseconds after which a cache no longer returns these pages, or returns them with an age; 0 if there is no sign of
+   * a cache, null if unknown.
    */
   cacheWaitMs: number | null;
 }
@@ -89,7 +92,7 @@ export interface MissingRecords {
   isGrowth: boolean;
 }
 
-/** Why a scan cannot continue after a response, as a pure function found it; `pageError` makes it an error. */
+/** Why a scan cannot continue after a response; `pageError` turns it into an error. */
 export interface PageFault {
   /** Stable: scripts may match on it. */
   code: string;
@@ -100,12 +103,12 @@ export interface PageFault {
   mayBeCutOff?: true;
 }
 
-/** The response lacks the next page and the end of the listing. */
+/** The fault of a response that says neither how to continue nor that the listing has ended. */
 export function missingFault(message: string, hint: string): PageFault {
   return { code: 'pagination_invalid', message, hint };
 }
 
-/** The error that ends a scan. It names the page. */
+/** Creates the error that ends a scan. It names the page. */
 export function pageError(fault: PageFault, position: PagePosition, cause?: unknown): SyncError {
   const page = shortenText(positionText(position), 300);
   return new SyncError(fault.code, `${visibleText(fault.message)} (page ${page})`, {

@@ -14,7 +14,7 @@ import { recordKey } from '../rows/records/record-key.ts';
 import { selectRecord } from '../rows/records/select-records.ts';
 import { type BuiltRequest, type ListingTarget, singleRequest } from './page-styles/listing-request.ts';
 
-/** The parts by which single records of a resource are read. */
+/** What a request for a single record of a resource needs. */
 export interface ItemSource {
   client: ApiClient;
   listing: ListingTarget;
@@ -24,51 +24,52 @@ export interface ItemSource {
 }
 
 /**
- * The result of fetching one record at a time (local epoch milliseconds). If it does not exist for the copy, `stated` is
- * the tombstone in the response, or `leftOut` the record that the profile's `filter` excludes.
+ * The response for one record, and when it was requested (local epoch milliseconds). `isThere` is false if the copy must
+ * not have the record: it does not exist, is marked as deleted (`tombstone`), or the profile's `filter` excludes it.
  */
 export type ItemReading =
   | { isThere: true; record: SourceRecord; requestedAt: number }
-  | { isThere: false; requestedAt: number; stated?: Tombstone & { record: SourceRecord }; leftOut?: SourceRecord };
+  | { isThere: false; requestedAt: number; tombstone?: Tombstone & { record: SourceRecord }; excluded?: SourceRecord };
 
 /**
- * Reads one record by its key (`rows/records/record-key.ts`). Throws what the client throws, and `SyncError` if the answer
- * is another record or none at all (`item_missing`).
+ * Reads one record by its key (`rows/records/record-key.ts`). Throws what the client throws, and `SyncError` if the
+ * response is another record or none at all (`item_missing`).
  */
 export async function readItem(source: ItemSource, key: string, lane: Lane): Promise<ItemReading> {
   const { client, profile, meter, signal } = source;
   const path = profile.item_record;
-  const isRecord = (body: JsonValue): boolean => path === '' && isObject(body);
-  const isDeclared = matchesGoneRule(profile.gone);
-  const isGone: typeof isDeclared = (found) => found.status === NO_CONTENT || isDeclared(found);
-  const wanted = { missing: 'skip', isGone, isRecord } as const;
-  const answer = await client.get({ ...itemRequest(source, key), lane, meter, signal, ...wanted });
-  const { requestedAt } = answer;
-  if (answer.outcome === 'skip' && answer.status === NO_CONTENT) throw missingRecord(path);
-  if (answer.outcome === 'skip') return { isThere: false, requestedAt };
-  const selected = selectRecord(answer.bytes, answer.json, path, profile.key_field);
-  if (selected === null) throw missingRecord(path);
-  const { partition } = keyParts(profile, key);
-  const { path: itemPath, query, headers } = itemTemplates(profile);
-  const namesPartition = partition !== null && variablesIn([itemPath, query, headers]).includes('partition');
-  const listed = namesPartition ? { field: profile.partitions?.field ?? '', value: partition } : null;
-  const record = prepareRecord(withKeyField(selected, profile, key), { ...profile, partition: listed });
-  const found = recordKey(record.value, profile.id);
-  if ('key' in found && found.key === key) {
-    const tombstone = tombstoneOf(record.value, profile);
-    if (tombstone !== null) return { isThere: false, requestedAt, stated: { ...tombstone, record } };
-    if (record.isFilteredOut === true) return { isThere: false, requestedAt, leftOut: record };
-    return { isThere: true, record, requestedAt };
-  }
-  throw new SyncError('item_missing', `the service was asked for the record ${key} and answered with another one`, {
-    recovery: 'stop',
-    hint: 'check item, item_record and id of the resource in the profile',
+  const isDeclaredGone = createGoneTest(profile.gone);
+  const answer = await client.get({
+    ...itemRequest(source, key),
+    lane,
+    meter,
+    signal,
+    missing: 'skip',
+    isGone: (response) => response.status === NO_CONTENT || isDeclaredGone(response),
+    isRecord: (body) => path === '' && isObject(body),
   });
+  const { requestedAt } = answer;
+  if (answer.outcome === 'skip' && answer.status !== NO_CONTENT) return { isThere: false, requestedAt };
+  const selected = answer.outcome === 'skip' ? null : selectRecord(answer.bytes, answer.json, path, profile.key_field);
+  if (selected === null) throw missingRecord(path);
+  const record = prepareItem(selected, profile, key);
+  const found = recordKey(record.value, profile.id);
+  if (!('key' in found) || found.key !== key) {
+    throw new SyncError('item_missing', `the record ${key} was requested, and the service returned another one`, {
+      recovery: 'stop',
+      hint: 'check item, item_record and id of the resource in the profile',
+    });
+  }
+  const tombstone = tombstoneOf(record.value, profile);
+  if (tombstone !== null) return { isThere: false, requestedAt, tombstone: { ...tombstone, record } };
+  return record.isFilteredOut === true
+    ? { isThere: false, requestedAt, excluded: record }
+    : { isThere: true, record, requestedAt };
 }
 
 const NO_CONTENT = 204;
 
-/** Errors of `readItem` for a response that is plainly something else than the requested record. */
+/** Error codes of `readItem` for a response that cannot be the requested record. */
 const OTHER_ANSWERS: ReadonlySet<string> = new Set([
   'item_missing',
   'empty_body',
@@ -77,22 +78,29 @@ const OTHER_ANSWERS: ReadonlySet<string> = new Set([
   'too_many_redirects',
 ]);
 
-/** True if the service returned something else in place of a record; alone it does not show that the record is gone. */
+/** True if the service returned something else than the record, which alone does not prove that the record is deleted. */
 export function isOtherAnswer({ code, recovery }: SyncError): boolean {
   return recovery !== 'skip' && OTHER_ANSWERS.has(code);
 }
 
-/** In a listing that is a map, the id is the key; a record that is fetched individually lacks it. */
-function withKeyField(record: SourceRecord, profile: ResourceProfile, key: string): SourceRecord {
-  const { id } = keyParts(profile, key);
-  const { key_field } = profile;
-  return id === null || key_field === null || ![profile.id].flat().includes(key_field)
-    ? record
-    : withField(record, key_field, id);
+/**
+ * Completes the record as the listing has it: adds the id if the listing is a map from ids to records, and the partition
+ * if the request was limited to it.
+ */
+function prepareItem(selected: SourceRecord, profile: ResourceProfile, key: string): SourceRecord {
+  const { key_field, partitions } = profile;
+  const { id, partition } = keyParts(profile, key);
+  const isMapKey = id !== null && key_field !== null && [profile.id].flat().includes(key_field);
+  const { path, query, headers } = itemTemplates(profile);
+  const isLimited = partition !== null && variablesIn([path, query, headers]).includes('partition');
+  return prepareRecord(isMapKey ? withField(selected, key_field, id) : selected, {
+    ...profile,
+    partition: isLimited ? { field: partitions?.field ?? '', value: partition } : null,
+  });
 }
 
-/** Returns a function that is true for the responses that the rule describes. */
-export function matchesGoneRule(
+/** Creates the test whether the rule describes a response. */
+export function createGoneTest(
   rule: GoneRule | null,
 ): (answer: { status: number; json: JsonValue | undefined }) => boolean {
   if (rule === null) return () => false;
@@ -113,7 +121,7 @@ function itemRequest({ listing, profile }: ItemSource, key: string): BuiltReques
   return singleRequest({ target: listing, templates, values });
 }
 
-/** The value of a listing goes where the listing itself has it, unless `item_query` says otherwise. */
+/** Sends the partition in the same parameter or header as the listing does, unless `item_query` sets the query. */
 function itemTemplates({ item, item_query, query, headers, partitions }: ResourceProfile) {
   const path = item ?? '';
   if (item_query !== 'inherit') return { path, query: item_query, headers };
@@ -131,21 +139,21 @@ function unreadable(message: string, cause?: unknown): SyncError {
 
 function missingRecord(path: string): SyncError {
   const location = path === '' ? 'as its body' : `at ${path}`;
-  return new SyncError('item_missing', `the answer for a single record has no object ${location}`, {
+  return new SyncError('item_missing', `the response for a single record has no object ${location}`, {
     recovery: 'stop',
-    hint: 'set item_record of the resource in the profile to where the record lies',
+    hint: 'set item_record of the resource in the profile to the path of the record in the response',
   });
 }
 
-/** A record's key taken apart. */
+/** The values in a record's key. */
 interface KeyParts {
-  /** The listing that it comes from; null if the resource has one only, or the key does not say. */
+  /** The partition whose listing has the record; null if the resource has only one listing, or the key lacks it. */
   partition: string | null;
-  /** The service's own id; null if several fields make it. */
+  /** The service's id; null if it consists of several fields. */
   id: string | null;
 }
 
-/** Takes apart what `recordKey` made (`rows/records/record-key.ts`). */
+/** Splits a key that `recordKey` has made (`rows/records/record-key.ts`). */
 export function keyParts({ partitions, id }: ResourceProfile, key: string): KeyParts {
   if (typeof id === 'string') return { partition: null, id: key };
   if (partitions === null) return { partition: null, id: null };

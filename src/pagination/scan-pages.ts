@@ -1,4 +1,5 @@
-// Scans one listing page by page: `for await (const page of scanPages(...))`. This is the entry point of pagination.
+// Scans one listing page by page: `for await (const page of scanPages(...))`. This is the entry point of pagination. It
+// prefetches pages, reads pages again if the listing moved meanwhile, and verifies that the end is really the end.
 import type { TemplateValues } from '../config/profile/basic-fields.ts';
 import type { ResourceProfile } from '../config/profile/profile.ts';
 import type { Clock } from '../model/clock.ts';
@@ -17,50 +18,48 @@ import { pageRequester, type ReadableResource, type RequestOptions } from './req
 export interface ScanOptions extends RequestOptions {
   resource: RequestTemplates & ReadableResource;
   listing: ListingTarget;
-  /** Of the variables in the resource's templates; those without a value leave their entries out. */
+  /** Values of the variables in the resource's templates; an entry whose variable has no value is omitted. */
   values?: TemplateValues;
-  /** Values by request place besides the profile's, such as the incremental filter. */
+  /** Further values by request location, such as the time of the incremental filter. */
   extraQuery?: PlaceValues;
-  /** Where to resume; null or absent: the beginning. */
+  /** Where to resume; null or absent to begin at the first page. */
   from?: PagePosition | null | undefined;
-  /** Pages of this scan that were committed before the resume. */
+  /** Number of pages that this scan committed before it was resumed. */
   pagesBefore?: number;
-  /** The content of those pages; absent if it is not known. */
+  /** The keys of those pages; absent if they are not known. */
   before?: EarlierPages | undefined;
   /** Records on the largest page that named a next one, in earlier scans; 0 if absent. */
   fullPageSize?: number | undefined;
-  /** True if the end of a listing is accepted although nothing shows it (`accept: [end]` of the profile). */
+  /** True if the end of a listing is accepted although nothing proves it (`accept: [end]` of the profile). */
   acceptsEnd?: boolean;
-  /** True if several states of one record may be listed, each of which counts. */
+  /** True if several states of one record may be listed, and the service counts each of them. */
   acceptsStates?: boolean;
-  /** True if only changes are listed, whose number a total at an undeclared place need not be. */
+  /** True if only changes are listed: a total that the profile does not name may count the whole listing. */
   isFiltered?: boolean;
-  /** Max requests in flight, one if each page names the next one; 0 disables prefetching. */
+  /** Max requests in flight; 0 disables prefetching. */
   runAhead: number;
   /**
-   * Called at the start of each listing. Returns a function that is called with each page, and returns true if the scan
-   * may end there, because the caller has what it was looking for.
+   * Creates a test for each listing. It is called with each page, and returns true if the scan may end after that page
+   * because the caller has found what it needs.
    */
   isEnough?: () => (page: ScannedPage) => boolean;
-  /** Only this many records of the listing are prefetched, because the caller will stop the scan after them. */
+  /** The caller stops the scan after this many records, so that no more are prefetched. */
   maxRecords?: number;
-  /** If given, the numbers of the pages are verified at the end of the scan, unless they are known to be right. */
+  /** If given, the scan verifies at its end that the profile numbers the pages as the service does. */
   numbering?: Numbering;
-  /** True if the caller keeps pages and releases the memory of each; else it is released when the next page is requested. */
+  /** True if the caller keeps pages and releases the memory of each; otherwise the next page releases it. */
   keepsPages?: boolean;
-  /** Milliseconds that a page out of a cache may be old; absent: any. */
+  /** Max age of a page from a cache in milliseconds; absent for any age. */
   maxPageAgeMs?: number | undefined;
-  /**
-   * End of the scan that this one is compared with, in local epoch milliseconds; absent or null if this is the first.
-   */
+  /** When the scan ended that this one repeats, in local epoch milliseconds; absent or null for the first one. */
   formerEndedAt?: number | null;
   clock: Clock;
 }
 
 /**
- * Reads a resource's pages in the order of the listing. The last page has `next: null` and says what shows the end and
- * what speaks against it (`end`); a scan that ends without one threw. Pages are prefetched while the consumer works, see
- * `PagePrefetch`. If a numbered listing moved meanwhile, a page may be returned a second time, with what had slipped.
+ * Reads the pages of a resource in the order of the listing. The last page has `next: null`, and `end` with what proves
+ * the end and what speaks against it. A scan that ends without such a page has thrown. If a numbered listing moved
+ * meanwhile, a page may be returned a second time, with the records that had moved to it.
  *
  * Throws `SyncError` (recovery `stop`) if the service's pages cannot be accepted: `bad_page`, `pagination_invalid`,
  * `guard_*`; `cursor_expired` if the scan has to start again; and what the client throws.
@@ -69,23 +68,23 @@ export async function* scanPages(options: ScanOptions): AsyncGenerator<Page, voi
   const { start, isResumed, listing, loops, prefetch, reader } = openScan(options);
   const isEnough = options.isEnough?.() ?? (() => false);
   let number = options.pagesBefore ?? 0;
-  // A page that was read again retains no memory.
-  const readAgain = (page: ScannedPage): Page => ({ ...page, number: (number += 1), release: () => undefined });
+  // A page that was read again reserves no memory.
+  const toRepeatedPage = (page: ScannedPage): Page => ({ ...page, number: (number += 1), release: () => undefined });
   let position: PagePosition | null = start;
   try {
-    if (isResumed) for (const page of await reader.verifyStart(position)) yield readAgain(page);
+    if (isResumed) for (const page of await reader.verifyStart(position)) yield toRepeatedPage(page);
     while (position !== null) {
       const pages = await reader.read(position);
-      const current = pages.pop();
-      if (current === undefined) throw new Error('a position without a page');
-      for (const page of pages) yield readAgain(page);
-      const page = isEnough(current) ? reader.cutShort(current) : current;
+      const latest = pages.pop();
+      if (latest === undefined) throw new Error('a position without a page');
+      for (const page of pages) yield toRepeatedPage(page);
+      const page = isEnough(latest) ? reader.cutShort(latest) : latest;
       const fault = loops.findFault(page);
       if (fault !== null) throw pageError(fault, position);
       const end = page.end && (await verifyNumbering(page, page.end, listing, options.numbering));
       const release = prefetch.takeRelease();
-      const total = Math.min(likelyTotal(page.total, listing.state.distinct), options.maxRecords ?? Infinity);
-      await prefetch.prefetch({ next: page.next, received: reader.step, total: total === Infinity ? null : total });
+      const total = expectedRecords(page.total, listing.state.distinct, options.maxRecords);
+      await prefetch.prefetch({ next: page.next, received: reader.step, total });
       yield { ...page, end, number: (number += 1), release };
       if (options.keepsPages !== true) release();
       prefetch.consumed();
@@ -96,9 +95,11 @@ export async function* scanPages(options: ScanOptions): AsyncGenerator<Page, voi
   }
 }
 
-/** Infinite if unknown. A total that the scan has passed says nothing about what is still to come. */
-function likelyTotal(total: number | null, seen: number | null): number {
-  return total === null || (seen !== null && total < seen) ? Infinity : total;
+/** Returns how many records the scan will read; null if unknown. A total below the number of seen records is wrong. */
+function expectedRecords(total: number | null, seen: number | null, maxRecords = Infinity): number | null {
+  const isUsable = total !== null && (seen === null || total >= seen);
+  const expected = Math.min(isUsable ? total : Infinity, maxRecords);
+  return expected === Infinity ? null : expected;
 }
 
 /** Prepares a scan; sends nothing. */
@@ -113,13 +114,13 @@ function openScan(options: ScanOptions) {
   const requestPage = pageRequester(options, parts, first);
   const state = new PaginationState(options.before ?? { pages: [], hasAllPages: !isResumed, leastTotal: null }, {
     isCutByNumber: style.positions !== null || style.mayHideNumbers,
-    // A scan that is resumed after its first page was led there by a page that named the next one.
+    // A resumed scan has read at least one page that named a next one: it was full.
     fullPageSize: options.fullPageSize ?? (isResumed ? resource.page.size : 0),
     hasStates: options.acceptsStates ?? false,
     isFiltered: options.isFiltered ?? false,
   });
   const listing: ListingParts = { resource, style, first, baseUrl, requestPage, acceptsEnd, state };
-  // A page that begins with the last record of the one before holds one new record fewer.
+  // Overlapping pages each begin with the last record of the page before, so they hold one new record less.
   const overlap = style.positions === null || style.positions.earlier(first, 1) === null ? 0 : 1;
   const positions = isEndKnown(resource.page) ? style.positions : null;
   const prefetch = new PagePrefetch({

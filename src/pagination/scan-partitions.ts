@@ -12,19 +12,19 @@ import { type ScanOptions, scanPages } from './scan-pages.ts';
 export interface Partitions {
   /** The value of each listing, such as the id of a post. */
   values: readonly string[];
-  /** Those that a resumed scan must read although it has passed them: they changed meanwhile. */
-  late: readonly string[];
+  /** Listings that changed since the scan began: a resumed scan reads them again. */
+  changed: readonly string[];
   /** True if a listing that does not exist counts as empty, because its parent may just have been deleted. */
   mayBeGone: boolean;
-  /** Key fingerprints of the stored rows of a listing that could not be read: they count as seen, so none is deleted. */
+  /** Returns the keys of the stored rows of a listing. If it cannot be read, they count as seen, so that none is deleted. */
   storedKeys: (value: string) => Promise<Uint8Array>;
   /** Local epoch milliseconds. */
   now: () => number;
 }
 
 /**
- * Scans all listings of a partitioned resource, one after the other, as one scan: positions say which listing they
- * belong to, and the end has the reasons why any of them may be incomplete. `before` is about the listing in which the
+ * Scans all listings of a partitioned resource, one after the other, as one scan: a position says to which listing it
+ * belongs, and the end has the reasons why any of them may be incomplete. `before` is about the listing in which the
  * scan is resumed. A listing that the service refuses is skipped, with a reason that names it. Throws as `scanPages`
  * does, also if all listings are refused.
  */
@@ -33,45 +33,50 @@ export async function* scanPartitions(
   profile: PartitionProfile,
   partitions: Partitions,
 ): AsyncGenerator<Page, void, undefined> {
-  const start = from?.listing;
-  const values = start === undefined ? partitions.values : remainingFrom(start.partition, partitions);
-  const joint = new JointEnd(start?.doubts ?? [], start !== undefined);
+  const resumedAt = from?.listing;
+  const values = resumedAt === undefined ? partitions.values : remainingFrom(resumedAt.partition, partitions);
+  const jointEnd = new JointEnd(resumedAt?.doubts ?? [], resumedAt !== undefined);
   let number = options.pagesBefore ?? 0;
   let { fullPageSize } = options;
   for (const [index, value] of values.entries()) {
-    const isResumed = index === 0 && start?.partition === value;
-    // A position with an empty URL is the beginning of its listing.
-    const isWithin = isResumed && from != null && from.url !== '';
-    const resumed = isWithin ? { from: { url: from.url, values: from.values }, before } : {};
-    const ofListing = inPartition({ ...options, ...resumed, pagesBefore: 0, fullPageSize }, profile, value);
-    const listing = { partition: value, leastTotal: isResumed ? start.leastTotal : null };
-    for await (const page of pagesOfListing(ofListing, `${profile.field} ${value}`, joint, partitions)) {
-      if (page.total !== null) listing.leastTotal = Math.min(listing.leastTotal ?? page.total, page.total);
-      fullPageSize = page.fullPageSize;
-      const doubts = joint.incompleteReasons;
-      const following = values[index + 1];
-      let next: Page['next'] = null;
-      if (page.next !== null) next = { ...page.next, listing: { ...listing, doubts } };
-      else if (following !== undefined) next = { url: '', listing: { partition: following, leastTotal: null, doubts } };
-      const end = next === null ? joint.conclude() : null;
+    const isResumed = index === 0 && resumedAt?.partition === value;
+    const hasStart = isResumed && from != null && from.url !== START_URL;
+    const start = hasStart ? { from: { url: from.url, values: from.values }, before } : {};
+    const listingOptions = inPartition({ ...options, ...start, pagesBefore: 0, fullPageSize }, profile, value);
+    let leastTotal = isResumed ? resumedAt.leastTotal : null;
+    for await (const page of pagesOfListing(listingOptions, `${profile.field} ${value}`, jointEnd, partitions)) {
+      if (page.total !== null) leastTotal = Math.min(leastTotal ?? page.total, page.total);
+      const listing = { partition: value, leastTotal, doubts: jointEnd.incompleteReasons };
+      const next = page.next === null ? startOfListing(values[index + 1], jointEnd) : { ...page.next, listing };
       const position = { ...page.position, listing: { ...listing, doubts: [] } };
-      yield { ...page, number: (number += 1), position, next, total: null, end };
+      const end = next === null ? jointEnd.conclude() : null;
+      fullPageSize = page.fullPageSize;
+      number += 1;
+      yield { ...page, number, position, next, total: null, end };
     }
   }
-  if (values.length === 0) yield { ...emptyPage(partitions.now()), number: number + 1, end: joint.conclude() };
+  if (values.length === 0) yield { ...emptyPage(partitions.now()), number: number + 1, end: jointEnd.conclude() };
 }
 
-/** Returns the listings from the current one on, and earlier ones that changed. */
-function remainingFrom(partition: string, { values, late, mayBeGone }: Partitions): readonly string[] {
+/** The URL of a position at the beginning of a listing, whose first request is not known yet. */
+const START_URL = '';
+
+function startOfListing(partition: string | undefined, { incompleteReasons }: JointEnd): Page['next'] {
+  if (partition === undefined) return null;
+  return { url: START_URL, listing: { partition, leastTotal: null, doubts: incompleteReasons } };
+}
+
+/** Returns the listings that a resumed scan reads: the one in which it stopped, those after it, and changed ones. */
+function remainingFrom(partition: string, { values, changed, mayBeGone }: Partitions): readonly string[] {
   const at = values.indexOf(partition);
   let remaining = values;
   if (at !== -1) remaining = values.slice(at);
-  // Listings of parents are in the order of their values: after a deleted one, the next follows.
+  // The parent of the listing was deleted. Parents are sorted, so the scan continues with the next larger one.
   else if (mayBeGone) remaining = values.filter((value) => value > partition);
-  return [...new Set([...remaining, ...late])];
+  return [...new Set([...remaining, ...changed])];
 }
 
-/** The options of a scan over one of the listings of a partitioned resource. */
+/** Returns the options for scanning one listing of a partitioned resource. */
 export function inPartition(options: ScanOptions, { field, param }: PartitionProfile, value: string): ScanOptions {
   return {
     ...options,
@@ -81,42 +86,42 @@ export function inPartition(options: ScanOptions, { field, param }: PartitionPro
   };
 }
 
-/** Codes by which a service says that there is no such listing. */
+/** Error codes of a listing that does not exist. */
 const GONE_CODES: ReadonlySet<string> = new Set(['not_found', 'gone', 'listing_missing']);
 
-/** The pages of one listing; an empty one in place of a listing that does not exist or is refused. */
+/** Reads the pages of one listing. Returns an empty page in place of a listing that does not exist or is refused. */
 async function* pagesOfListing(
   options: ScanOptions,
   name: string,
-  joint: JointEnd,
+  jointEnd: JointEnd,
   { mayBeGone, storedKeys, now }: Partitions,
 ): AsyncGenerator<Page, void, undefined> {
   try {
     for await (const page of scanPages(options)) {
-      joint.addPage();
-      if (page.end !== null) joint.add(page.end, name);
+      jointEnd.addPage();
+      if (page.end !== null) jointEnd.add(page.end, name);
       yield page;
     }
   } catch (error) {
-    const isBegun = options.from !== undefined;
-    const isGone = mayBeGone && !isBegun && error instanceof SyncError && GONE_CODES.has(error.code);
-    // A stored position that has expired begins the scan again.
-    const isRefused = isUnitRefusal(error) || (isExpired(error) && !isBegun);
-    if (isGone) joint.missing += 1;
-    else if (isRefused) joint.addRefusal(name, error);
+    const isResumed = options.from !== undefined;
+    const isGone = mayBeGone && !isResumed && error instanceof SyncError && GONE_CODES.has(error.code);
+    // If a resumed listing reports an expired position, the caller starts the scan again.
+    const isRefused = isUnitRefusal(error) || (isExpired(error) && !isResumed);
+    if (isGone) jointEnd.missing += 1;
+    else if (isRefused) jointEnd.addRefusal(name, error);
     else throw error;
-    joint.add(EMPTY_END, name);
+    jointEnd.add(EMPTY_END, name);
     const keys = isGone ? new Uint8Array() : await storedKeys(options.resource.partition?.value ?? '');
     yield { ...emptyPage(now()), keys, fullPageSize: options.fullPageSize ?? 0 };
   }
 }
 
-/** Refusals before any listing could be read after which the scan is given up: the profile or the credential is wrong. */
+/** If this many listings are refused before one could be read, the scan ends: the profile or the credential is wrong. */
 const MAX_FIRST_REFUSALS = 100;
-/** Failures in a row after which the scan is given up: the service is down. */
+/** After this many failures in a row the scan ends: the service is down. */
 const MAX_FAILURES_IN_A_ROW = 10;
 
-/** The end of a scan over several listings, from the ends of each. */
+/** The end of a scan over several listings, made of the end of each. */
 class JointEnd {
   /** Listings that do not exist. */
   missing = 0;
@@ -128,7 +133,7 @@ class JointEnd {
   #records: number | null;
   #cacheWaitMs: number | null = 0;
   #hasPages: boolean;
-  /** The first listing that was refused, its error, and how many were. */
+  /** The first listing that was refused, its error, and the number of refused listings. */
   #refused: { name: string; error: SyncError; count: number } | null = null;
   #failuresInARow = 0;
 
@@ -197,7 +202,7 @@ function unreadReason(listing: string, { message, hint }: SyncError, count: numb
 function noneExists(count: number): IncompleteReason {
   return {
     code: 'unproved',
-    message: `the service says of ${count === 1 ? 'the only listing' : `all ${count} listings`} that it is not there`,
+    message: `the service reports that ${count === 1 ? 'the only listing does' : `all ${count} listings do`} not exist`,
     hint: 'check path and partitions of the resource in the profile: a wrong path looks the same',
   };
 }
@@ -216,7 +221,7 @@ const EMPTY_END: ScanEnd = {
 function emptyPage(requestedAt: number): Page {
   return {
     number: 1,
-    position: { url: '' },
+    position: { url: START_URL },
     next: null,
     records: [],
     repeatedRecords: 0,

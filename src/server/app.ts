@@ -11,7 +11,7 @@ import type { WarehouseReader } from '../database/reading.ts';
 import { forgetDueTimes } from '../database/state/checkpoints.ts';
 import { checkPrivacyKey } from '../database/state/forgotten.ts';
 import { type OwnedResources, ownResources } from '../database/state/owned-resource.ts';
-import { storedTokens } from '../database/state/server-state.ts';
+import { createTokenStore } from '../database/state/server-state.ts';
 import type { DroppedView, Warehouse } from '../database/warehouse.ts';
 import { keepsRefreshToken, otherTokenOrigin } from '../http/auth/create-credentials.ts';
 import { type ApiClient, type AttemptEvent, type RetryEvent, retryText } from '../http/client.ts';
@@ -107,8 +107,8 @@ export async function openApp(options: AppOptions): Promise<App> {
   await checkPrivacyKey(warehouse.own, privacy);
   const coordination = await openCoordination(source.warehouse, clock);
   opened.defer(() => coordination?.close());
-  const limitsStorage = { coordination, own: warehouse.own, isKept: coordination === null };
-  const tokens = coordination !== null || keepsRefreshToken(source) ? storedTokens(warehouse) : undefined;
+  const limitsStorage = { coordination, own: warehouse.own, savesState: coordination === null };
+  const tokens = coordination !== null || keepsRefreshToken(source) ? createTokenStore(warehouse) : undefined;
   const requests = await openClient({ ...options, source }, { ...limitsStorage, tokens }, opened);
   const { client, listing, forgetWaits, rateLimit } = requests;
   const retry = async (now: boolean): Promise<void> => {
@@ -176,9 +176,9 @@ export async function openProbe(options: AppOptions, reader: WarehouseReader | n
     // A refresh token is used once: the source could not log in again without the new one.
     const warehouse = await openWarehouse(source.warehouse, clock);
     opened.defer(() => warehouse.close());
-    tokens = storedTokens(warehouse);
+    tokens = createTokenStore(warehouse);
   }
-  const storage = { coordination, own: reader?.own ?? null, isKept: false, tokens };
+  const storage = { coordination, own: reader?.own ?? null, savesState: false, tokens };
   const { forgetWaits, rateLimit, ...requests } = await openClient({ ...options, source }, storage, opened);
   if (rateLimit?.isChanged === true) await forgetWaits();
   const closing = opened.move();

@@ -4,7 +4,7 @@ import type { ResourceProfile } from '../config/profile/profile.ts';
 import type { SourceSettings } from '../config/settings.ts';
 import type { Inbox } from '../database/inbox.ts';
 import { readCheckpoint } from '../database/state/checkpoints.ts';
-import { nextDue } from '../database/state/files.ts';
+import { readNextDue } from '../database/state/files.ts';
 import { resourcesToErase } from '../database/state/forgotten.ts';
 import { lastEndedRun } from '../database/state/runs.ts';
 import { readPauses } from '../database/state/server-state.ts';
@@ -309,7 +309,7 @@ async function findDueFiles(warehouse: Warehouse, { files, profile }: SourceSett
     if (paused.has(resource) || profile.resources[resource] === undefined) continue;
     const last = await lastEndedRun(own, resource);
     if (last !== null) runs.set(resource, last.run_id);
-    const dueAt = await nextDue(own, [resource]);
+    const dueAt = await readNextDue(own, [resource]);
     const isDue =
       (dueAt !== null && timestampMs(dueAt) <= now) ||
       (await haveRecordsChanged({ warehouse, settings: files, now }, resource));

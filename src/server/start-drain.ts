@@ -1,4 +1,5 @@
-// Starts the inbox worker (`inbox/drain.ts`) of one source.
+// Starts the worker that processes the webhook deliveries of one source (`inbox/drain.ts`), and connects it with the
+// source: it fetches the records of resources that are not paused, and counts and logs the results.
 import { pausedError } from '../database/state/server-state.ts';
 import type { Clock } from '../model/clock.ts';
 import { messageOf, SyncError } from '../model/errors.ts';
@@ -19,17 +20,17 @@ export interface DrainParts extends WatchedSource {
   scan: (resource: string, command: SyncCommand) => Promise<RunReport>;
   /** Ends the fetches in progress. */
   signal: AbortSignal;
-  /** In a cluster: whether this process handles deliveries for these resources. */
+  /** Only in a cluster: returns true if this process handles deliveries for these resources. */
   isResponsible?: (resources: readonly string[]) => boolean;
-  /** Throws if a resource must not be owned now. */
+  /** Throws if another process is about to sync the resource. */
   checkOwner?: (resource: string) => void;
 }
 
-/** Starts to process the deliveries of a source; null if it receives no webhooks. */
-export function startDrain(parts: DrainParts): Drain | null {
+/** Starts to process the deliveries of a source that receives webhooks. */
+export function startDrain(parts: DrainParts): Drain {
   const { source, log, activity, app, pauses, isResponsible, checkOwner } = parts;
   const { profile, webhook } = source;
-  if (webhook === null) return null;
+  if (webhook === null) throw new Error(`the source ${source.name} receives no webhooks`);
   const refusePaused = async (resource: string): Promise<void> => {
     if (await pauses.isPaused(resource)) throw pausedError(source.name, resource);
   };
@@ -45,11 +46,7 @@ export function startDrain(parts: DrainParts): Drain | null {
     },
     scan: async (resource, command) => {
       await refusePaused(resource);
-      const { status, resources } = await parts.scan(resource, command);
-      if (status === 'ok' || status === 'partial') return;
-      const unknown = { code: status, message: `the sync of ${resource} ended as ${status}` };
-      const { code, message } = resources[0]?.error ?? unknown;
-      throw new SyncError(code, message, { recovery: 'retry' });
+      await scanOrThrow(parts, resource, command);
     },
     attempts: webhook.attempts,
     keepMs: webhook.keep,
@@ -64,4 +61,13 @@ export function startDrain(parts: DrainParts): Drain | null {
       },
     },
   });
+}
+
+/** Scans a resource for its deliveries. Throws if the scan did not reach its end, so that they are tried again. */
+async function scanOrThrow({ scan }: DrainParts, resource: string, command: SyncCommand): Promise<void> {
+  const { status, resources } = await scan(resource, command);
+  if (status === 'ok' || status === 'partial') return;
+  const unknown = { code: status, message: `the sync of ${resource} ended as ${status}` };
+  const { code, message } = resources[0]?.error ?? unknown;
+  throw new SyncError(code, message, { recovery: 'retry' });
 }

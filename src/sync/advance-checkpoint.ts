@@ -119,7 +119,7 @@ function finishScan(scanned: CheckpointRow, page: LoadedPage, now: number): Chec
 }
 
 /** The value of `walk_credential` for a scan whose pages were requested under several credentials. */
-export const SEVERAL = 'several';
+export const SEVERAL_CREDENTIALS = 'several';
 
 /** True if a scan is, or was, made under another credential than the last complete full scan. */
 export function isOtherCredential({ walk_credential, full_credential }: CheckpointRow): boolean {

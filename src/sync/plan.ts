@@ -1,4 +1,5 @@
-// Plans the scan of a resource: full or incremental, new or resumed.
+// Plans the scan of a resource: full or incremental, new or resumed. Example: a backfill was killed after 700 pages. The
+// next run resumes after page 700, unless the profile requests other records by now.
 import { isDeepStrictEqual } from 'node:util';
 import { sinceValue } from '../checks/since.ts';
 import type { ResourceProfile } from '../config/profile/profile.ts';
@@ -10,7 +11,7 @@ import { timestampMs, timestampText } from '../model/timestamp-text.ts';
 import type { ScanMode } from '../model/vocabulary.ts';
 import { updatedZone } from '../rows/columns/updated-time.ts';
 import { canonicalHash } from '../rows/records/record-key.ts';
-import { isOtherCredential, SEVERAL } from './advance-checkpoint.ts';
+import { isOtherCredential, SEVERAL_CREDENTIALS } from './advance-checkpoint.ts';
 
 /** `backfill` copies everything, `sync` what changed. */
 export type SyncCommand = 'backfill' | 'sync';
@@ -40,38 +41,52 @@ export interface PlanInput {
 }
 
 /**
- * Decides how a resource is scanned: an unfinished full scan is resumed, a first one is full, and `sync` requests changes
- * if the profile has a filter and the rows were copied with this credential. So does a resumed backfill, for a resource
- * that was done by then. Throws `ConfigError` if the stored rows were made with another profile.
+ * Decides how a resource is scanned. An unfinished scan is resumed, and the first one is full. `sync` requests only
+ * changes if the profile has a way to and the rows were copied with this credential; so does a resumed `backfill`, for
+ * a resource that it had finished. Throws `ConfigError` if the stored rows were made with another profile.
  */
 export function planScan(input: PlanInput): ScanPlan {
-  const { command, resource, profile, restart, interrupted, credential, now } = input;
-  const fingerprint = fingerprintOf(profile);
+  const { resource, profile, restart, credential, now } = input;
+  const fingerprint = fingerprintProfile(profile);
   const stored = restart ? null : input.stored;
-  if (stored !== null) refuseOtherData(stored, fingerprint, resource);
-  const base = stored ?? freshCheckpoint(resource, fingerprint);
-  if (base.due_at !== null && timestampMs(base.due_at) > now) {
-    const message = `${resource}: the service asked to be left alone until ${base.due_at} UTC`;
-    throw new DeferredError(message, timestampMs(base.due_at), { hint: 'run the same command again after that time' });
+  if (stored !== null) refuseChangedProfile(stored, fingerprint, resource);
+  const before = stored ?? freshCheckpoint(resource, fingerprint);
+  if (before.due_at !== null && timestampMs(before.due_at) > now) {
+    const message = `${resource}: the service requested a wait until ${before.due_at} UTC`;
+    throw new DeferredError(message, timestampMs(before.due_at), {
+      hint: 'run the same command again after that time',
+    });
   }
+  // The `walk_*` columns describe the unfinished scan.
+  if (before.walk_mode !== null && mayResume(before, fingerprint, input)) {
+    const walk_credential = before.walk_credential === credential ? credential : SEVERAL_CREDENTIALS;
+    return { mode: before.walk_mode, checkpoint: { ...before, walk_credential }, resumed: true };
+  }
+  const { mode, since } = planNewScan(before, input);
+  const checkpoint = startScan({ ...before, fingerprint }, mode, since, now);
+  return { mode, checkpoint: { ...checkpoint, walk_credential: credential }, resumed: false };
+}
 
-  // If the last full scan missed records, the interrupted incremental one may have been meant to fetch them, which cannot
-  // be trusted: both start anew. The `walk_*` columns describe the unfinished scan.
-  const maySupplyMissed = base.walk_mode !== 'full' && base.unproved_full_at !== null;
-  const mayResume =
-    !maySupplyMissed && (command === 'sync' || base.walk_mode === 'full' || interrupted?.mode === 'incremental');
-  if (base.walk_mode !== null && isSameScan(base.fingerprint, fingerprint) && mayResume) {
-    const walk_credential = base.walk_credential === credential ? credential : SEVERAL;
-    return { mode: base.walk_mode, checkpoint: { ...base, walk_credential }, resumed: true };
-  }
-  const requestsChanges = command === 'sync' || isDone(interrupted, base);
-  // Under another credential than that of the rows, all is scanned: what it may not see would never be missed.
-  const hasFullCopy = base.last_full_at !== null && !isOtherCredential({ ...base, walk_credential: credential });
-  const since = requestsChanges && hasFullCopy ? sinceFor(base, profile) : null;
-  const needsNoFilter = input.hasFeedCursor === true || profile.windows !== null;
-  const mode: ScanMode = since !== null || (requestsChanges && hasFullCopy && needsNoFilter) ? 'incremental' : 'full';
-  const checkpoint = { ...startScan({ ...base, fingerprint }, mode, since, now), walk_credential: credential };
-  return { mode, checkpoint, resumed: false };
+/** True if the command may continue the unfinished scan, and the service would still cut the same pages. */
+function mayResume(before: CheckpointRow, fingerprint: string, { command, interrupted }: PlanInput): boolean {
+  if (!hasSamePages(before.fingerprint, fingerprint)) return false;
+  if (before.walk_mode === 'full') return true;
+  // After a full scan that missed records, this one may have been started to find them (`scan-until-complete.ts`). Only
+  // the stopped process knew how many it had found.
+  if (before.unproved_full_at !== null) return false;
+  return command === 'sync' || interrupted?.mode === 'incremental';
+}
+
+/** Chooses the mode of a new scan, and the time from which an incremental one requests changes; null for no time. */
+function planNewScan(before: CheckpointRow, input: PlanInput): { mode: ScanMode; since: string | null } {
+  const { command, interrupted, profile, credential, hasFeedCursor } = input;
+  const mayRequestChanges = command === 'sync' || isDone(interrupted, before);
+  // Only a full scan shows which of the rows another credential cannot see.
+  const isOther = isOtherCredential({ ...before, walk_credential: credential });
+  if (!mayRequestChanges || before.last_full_at === null || isOther) return { mode: 'full', since: null };
+  const since = sinceFor(before, profile);
+  const needsNoTime = hasFeedCursor === true || profile.windows !== null;
+  return { mode: since !== null || needsNoTime ? 'incremental' : 'full', since };
 }
 
 /** The checkpoint at the beginning of a new scan. */
@@ -98,45 +113,49 @@ const HASHED_UNLESS_DEFAULT: Readonly<Record<string, JsonValue>> = {
 };
 
 /**
- * Identifies the settings of a profile that a checkpoint depends on, as three hashes `rows.cut.records`: of path, filter
- * and columns; of how pages are cut; of path and filter alone. Another cut only restarts a scan, and other columns of the
- * same records can be made from the stored bodies.
+ * Identifies the settings of a profile on which a checkpoint depends, as three hashes `rows.pages.records`. If the first
+ * one changes, the tables must be made again, and if only the second one does, an unfinished scan starts again. As long
+ * as the third one is equal, the stored bodies suffice to make the tables (`rebuild`).
  */
-export function fingerprintOf(profile: ResourceProfile): string {
+export function fingerprintProfile(profile: ResourceProfile): string {
   const { path, records, id, updated, query, page, depth, json, fields, mask } = profile;
-  // The other fields of windows may be changed at any time.
+  const request = { path, records, id, updated, query, ...laterSettings(profile) };
+  const rows = canonicalHash({ ...request, depth, json, ...rowSettings(profile) });
+  const hashed = Object.keys(fields).filter((name) => fields[name]?.hash === true);
+  const hashSettings = hashed.length === 0 ? {} : { hashed, mark: mask?.mark ?? '' };
+  return `${rows}.${canonicalHash(selectPageSettings(page))}.${canonicalHash({ ...request, ...hashSettings })}`;
+}
+
+/** Returns the settings in `HASHED_UNLESS_DEFAULT` that are not the default. */
+function laterSettings(profile: ResourceProfile) {
   let windows: JsonObject | null = null;
   if (profile.windows !== null) {
+    // The other fields of windows may be changed at any time.
     const { field, from_param, to_param, to_inclusive, format, granularity, zone } = profile.windows;
     windows = { field, from_param, to_param, to_inclusive, format, granularity, zone };
   }
-  const later = Object.entries({ ...profile, windows }).filter(
+  const changed = Object.entries({ ...profile, windows }).filter(
     ([name, value]) =>
       Object.hasOwn(HASHED_UNLESS_DEFAULT, name) && !isDeepStrictEqual(value, HASHED_UNLESS_DEFAULT[name]),
   );
-  const requested = { path, records, id, updated, query };
-  const rows = canonicalHash({ ...requested, depth, json, ...Object.fromEntries(later), ...rowSettings(profile) });
-  const hashed = Object.keys(fields).filter((path_) => fields[path_]?.hash === true);
-  const key = hashed.length === 0 ? {} : { hashed, mark: mask?.mark ?? '' };
-  const sameRecords = canonicalHash({ ...requested, ...Object.fromEntries(later), ...key });
-  return `${rows}.${canonicalHash(pageCut(page))}.${sameRecords}`;
+  return Object.fromEntries(changed);
 }
 
-/** True if the scan of a checkpoint can be resumed. Earlier versions have stored two parts. */
-function isSameScan(stored: string, fingerprint: string): boolean {
-  const [rows, cut] = fingerprint.split('.');
-  const [storedRows, storedCut] = stored.split('.');
-  return rows === storedRows && cut === storedCut;
+/** True if rows and pages are the same. Earlier versions have stored only these two hashes. */
+function hasSamePages(stored: string, fingerprint: string): boolean {
+  const [rows, pages] = fingerprint.split('.');
+  const [storedRows, storedPages] = stored.split('.');
+  return rows === storedRows && pages === storedPages;
 }
 
-/** True if a profile asks for the records that were stored: with other columns at most. */
-export function isOfSameRecords(stored: string, fingerprint: string): boolean {
-  const [rows, , data] = stored.split('.');
-  const [rowsNow, , dataNow] = fingerprint.split('.');
-  return rows === rowsNow || data === dataNow;
+/** True if the profile requests the records whose bodies are stored; their columns may be others. */
+export function hasSameRecords(stored: string, fingerprint: string): boolean {
+  const [storedRows, , storedRecords] = stored.split('.');
+  const [rows, , records] = fingerprint.split('.');
+  return rows === storedRows || records === storedRecords;
 }
 
-/** The settings of single fields that change the rows, so no descriptions; empty if there are none. */
+/** The settings of single fields that change the rows; descriptions do not. */
 function rowSettings({ fields, mask }: ResourceProfile): JsonObject {
   const settings = Object.entries(fields).flatMap(([path, { type = null, rename = null, exclude, hash }]) =>
     type === null && rename === null && !exclude && !hash ? [] : [[path, { type, rename, exclude, hash }] as const],
@@ -147,11 +166,11 @@ function rowSettings({ fields, mask }: ResourceProfile): JsonObject {
   };
 }
 
-/** Fields of a page that came later are left out without a value. */
+/** Fields that were added after the first release; they are not hashed if they are null. */
 const LATER_PAGE_FIELDS: ReadonlySet<string> = new Set(['end', 'first_cursor', 'next_page']);
 
-/** The fields of a page section that determine which records are on a page. */
-export function pageCut(page: ResourceProfile['page']): JsonObject {
+/** Returns the fields of `page` that determine which records are on a page. */
+export function selectPageSettings(page: ResourceProfile['page']): JsonObject {
   const { total = null, pages = null, ignored_totals: _, ...rest } = page;
   const fields = Object.entries({ ...rest, total, pages }).filter(
     ([name, value]) => value !== null || !LATER_PAGE_FIELDS.has(name),
@@ -159,22 +178,23 @@ export function pageCut(page: ResourceProfile['page']): JsonObject {
   return Object.fromEntries(fields);
 }
 
-function refuseOtherData(stored: CheckpointRow, fingerprint: string, resource: string): void {
+/** Throws if the rows of the profile would be others than the stored ones. */
+function refuseChangedProfile(stored: CheckpointRow, fingerprint: string, resource: string): void {
   if (stored.fingerprint.split('.')[0] === fingerprint.split('.')[0]) return;
   throw new ConfigError(
     'profile_changed',
-    `${resource}: the profile's path, method, query, headers, body, records, id, updated, depth, json, times, unwrap, filter, partitions, deleted, windows or fields (type, rename, exclude, hash), or the source's hash_key, is not what the stored rows were made with`,
+    `${resource}: the profile's path, method, query, headers, body, records, id, updated, depth, json, times, unwrap, filter, partitions, deleted, windows or fields (type, rename, exclude, hash), or the source's hash_key, differs from that of the stored rows`,
     {
-      hint: `put it back; or make the tables anew: content-sync rebuild ${resource}, without a request, where only columns differ (depth, json, fields), else content-sync backfill ${resource} --restart`,
+      hint: `undo the change, or make the tables again: content-sync rebuild ${resource} if only columns differ (depth, json, fields; it sends no request), else content-sync backfill ${resource} --restart`,
     },
   );
 }
 
-/** The value of the filter for the next incremental scan; null if there is none. */
+/** Returns the time from which the next incremental scan requests changes; null if the profile or the copy has none. */
 function sinceFor(checkpoint: CheckpointRow, profile: ResourceProfile): string | null {
   const { incremental, partitions } = profile;
   const { cursor, cursor_seen_at: seenAt, checked_at: checkedAt } = checkpoint;
-  // Without a filter, only the listings of changed parents are requested.
+  // A resource without a filter can request only the listings of parents that have changed.
   const isByParents = partitions !== null && 'parent' in partitions && partitions.changed_only;
   if (incremental === null) return isByParents ? checkpoint.last_success_at : null;
   if (cursor === null) return null;
@@ -183,20 +203,20 @@ function sinceFor(checkpoint: CheckpointRow, profile: ResourceProfile): string |
   return sinceValue(cursor, incremental, age, updatedZone(profile));
 }
 
-/** True if the resource reached its end in the interrupted backfill. `incremental` means that an earlier attempt had done so. */
+/** True if the interrupted backfill had finished the resource. Its mode is `incremental` if an earlier attempt had. */
 function isDone(interrupted: RunRow | null, { walk_mode, last_success_at }: CheckpointRow): boolean {
   if (interrupted === null || walk_mode !== null || last_success_at === null) return false;
   return interrupted.mode === 'incremental' || last_success_at >= interrupted.started_at;
 }
 
-/** Ends of a run after which the same command resumes. */
+/** Statuses of a run that the same command resumes. */
 const RESUMABLE: ReadonlySet<RunRow['status']> = new Set(['running', 'interrupted', 'deferred']);
 
 /**
- * Of the last run of each resource, those that are part of a backfill which was interrupted in any of them: what was
- * done by then must not be fetched again.
+ * Selects the runs that are part of an interrupted backfill, so that resources which it had finished are not fetched
+ * again. `lastRuns` has the last run of each resource.
  */
-export function interruptedBackfills(lastRuns: readonly RunRow[]): RunRow[] {
+export function selectInterruptedBackfills(lastRuns: readonly RunRow[]): RunRow[] {
   const backfills = lastRuns.filter((run) => run.command === 'backfill');
   const interrupted = new Set(backfills.filter((run) => RESUMABLE.has(run.status)).map((run) => run.run_id));
   return backfills.filter((run) => interrupted.has(run.run_id));

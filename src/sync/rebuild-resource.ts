@@ -1,4 +1,5 @@
-// `warehouse rebuild`: checks that the stored bodies suffice, rebuilds, and masks excluded fields.
+// `warehouse rebuild`: makes the tables of a resource again from the stored bodies, without a request. Example: the profile
+// now has `depth: 2`, which makes columns of nested objects. Fields that it now excludes are removed from the bodies.
 import { type CompiledQuery, sql } from 'kysely';
 import { readCheckpoint, saveCheckpoint } from '../database/state/checkpoints.ts';
 import { versionsAfter } from '../database/state/versions.ts';
@@ -7,7 +8,7 @@ import { maintainKeys, refreshViews } from '../load/grow-shape.ts';
 import { bodyReader, rebuildTables, type Rebuilt } from '../load/rebuild/rebuild-tables.ts';
 import { ConfigError } from '../model/errors.ts';
 import { textHash } from '../rows/records/record-key.ts';
-import { fingerprintOf, isOfSameRecords } from './plan.ts';
+import { fingerprintProfile, hasSameRecords } from './plan.ts';
 import { type ResourceContext, type SourceContext, withResource } from './resource-context.ts';
 
 export interface ResourceRebuilt extends Rebuilt {
@@ -17,9 +18,9 @@ export interface ResourceRebuilt extends Rebuilt {
 }
 
 /**
- * Rebuilds the tables of a resource from the stored bodies, as a first backfill of these bodies with the present profile
- * would, without a request. Throws `SyncError('lease_held')` if another process owns the resource, and `ConfigError` if
- * the tables cannot be made from the bodies.
+ * Rebuilds the tables of a resource: afterwards they are as if a first backfill with the present profile had copied the
+ * stored bodies. Throws `SyncError('lease_held')` if another process owns the resource, and `ConfigError` if the tables
+ * cannot be made from the bodies.
  */
 export function rebuildResource(
   source: SourceContext,
@@ -29,7 +30,7 @@ export function rebuildResource(
   return withResource(source, resource, signal, (context) => context.owned.runAlone(() => rebuild(context)));
 }
 
-/** Rebuilds the views without a request. External views that cannot follow a wider type are dropped and returned. */
+/** Rebuilds the views. External views that would prevent a column from getting a wider type are dropped and returned. */
 export function rebuildViews(
   source: SourceContext,
   resource: string,
@@ -42,7 +43,7 @@ async function rebuild(context: ResourceContext): Promise<ResourceRebuilt> {
   const { warehouse, owned, profile } = context;
   const { resource } = owned;
   if (profile.history === 'none') {
-    const message = `${resource}: with history: none no bodies are stored from which its tables could be made`;
+    const message = `${resource}: history: none stores no bodies, so its tables cannot be made from them`;
     const hint = `copy it again: content-sync backfill ${resource} --restart; with history: latest it can be rebuilt from then on`;
     throw new ConfigError('warehouse_missing', message, { hint });
   }
@@ -51,9 +52,9 @@ async function rebuild(context: ResourceContext): Promise<ResourceRebuilt> {
     throw new ConfigError('warehouse_missing', `${resource} was not copied yet`, { hint });
   }
   const checkpoint = await readCheckpoint(warehouse.own, resource);
-  const fingerprint = fingerprintOf(profile);
-  if (checkpoint !== null && !isOfSameRecords(checkpoint.fingerprint, fingerprint)) {
-    const message = `${resource}: the profile requests other records now (path, method, query, headers, body, records, id, updated, times, unwrap, filter, parts, partitions, deleted), or hashes other fields or under another key: the stored bodies lack them`;
+  const fingerprint = fingerprintProfile(profile);
+  if (checkpoint !== null && !hasSameRecords(checkpoint.fingerprint, fingerprint)) {
+    const message = `${resource}: the profile requests other records now (path, method, query, headers, body, records, id, updated, times, unwrap, filter, parts, partitions, deleted), or hashes other fields, or with another key: the stored bodies are not those records`;
     const hint = `undo the change, or copy it again: content-sync backfill ${resource} --restart`;
     throw new ConfigError('profile_changed', message, { hint });
   }
@@ -80,15 +81,16 @@ async function maskBodies({ warehouse, owned, profile, signal }: ResourceContext
     const last = rows.at(-1);
     if (last === undefined) return masked;
     const statements = rows.flatMap(({ id, version, body }) => {
-      const kept = read(body).bytes.toString();
-      if (kept === body) return [];
+      const maskedBody = read(body).bytes.toString();
+      if (maskedBody === body) return [];
       masked += 1;
-      const hash = textHash(Buffer.from(kept));
-      const row = own.updateTable('_sync_versions').set({ body: kept, hash });
-      const ofVersion = row.where('resource', '=', owned.resource).where('id', '=', id).where('version', '=', version);
-      return root === undefined
-        ? [ofVersion.compile()]
-        : [ofVersion.compile(), updateRowHash(warehouse, root, { id, version, hash })];
+      const hash = textHash(Buffer.from(maskedBody));
+      const update = own
+        .updateTable('_sync_versions')
+        .set({ body: maskedBody, hash })
+        .where((is) => is.and({ resource: owned.resource, id, version }))
+        .compile();
+      return root === undefined ? [update] : [update, updateRowHash(warehouse, root, { id, version, hash })];
     });
     await owned.commit(statements);
     after = last;
@@ -96,7 +98,7 @@ async function maskBodies({ warehouse, owned, profile, signal }: ResourceContext
   }
 }
 
-/** The hash of the changed body, so that the next scan finds the record unchanged. */
+/** Stores the hash of the changed body in the row, so that the next scan finds the record unchanged. */
 function updateRowHash(
   { own, rows: { named } }: ResourceContext['warehouse'],
   { name, key: [key = ''] }: { name: string; key: readonly string[] },

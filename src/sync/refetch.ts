@@ -73,14 +73,14 @@ export async function refetch(context: ResourceContext, key: string, expected: E
   const reading = await readItemIfPossible(context, key);
   if (reading === null) return refetchByScan(context, key, expected(clock.now(), null));
   const { requestedAt, isThere } = reading;
-  const record = (isThere ? reading.record : (reading.stated?.record ?? reading.leftOut)) ?? null;
+  const record = (isThere ? reading.record : (reading.tombstone?.record ?? reading.excluded)) ?? null;
   const updated = record === null ? null : (updatedTime(record.value, profile)?.at ?? null);
   const event = expected(requestedAt, updated);
   const isBeforeEvent = event.after !== null && updated !== null && isBefore(updated, event.after);
   if (isBeforeEvent && !isThere) return 'behind';
-  if (!isThere && reading.leftOut === undefined) {
-    const gone = { key, confirmedAt: requestedAt, deletedAt: reading.stated?.at ?? null };
-    return deleteRecord(context, gone, event, reading.stated !== undefined);
+  if (!isThere && reading.excluded === undefined) {
+    const gone = { key, confirmedAt: requestedAt, deletedAt: reading.tombstone?.at ?? null };
+    return deleteRecord(context, gone, event, reading.tombstone !== undefined);
   }
   proof.at = Math.max(proof.at, requestedAt);
   if (isBeforeEvent) return 'behind';

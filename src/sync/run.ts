@@ -24,7 +24,7 @@ import type { RunStatus } from '../model/vocabulary.ts';
 import { withinRun } from '../observe/log.ts';
 import { columnWarnings } from './column-warnings.ts';
 import { heldDeleteWarnings } from './deletes/verify-deletes.ts';
-import { interruptedBackfills, type ScanPlan } from './plan.ts';
+import { type ScanPlan, selectInterruptedBackfills } from './plan.ts';
 import { correctFutureTimes, type PreparedResource, prepareResource } from './prepare-resource.ts';
 import {
   endedStatus,
@@ -86,7 +86,7 @@ async function prepareResources(
     notices.set(resource, corrected);
     if (last !== null) lastRuns.set(resource, last);
   }
-  const interrupted = options.command === 'backfill' ? interruptedBackfills([...lastRuns.values()]) : [];
+  const interrupted = options.command === 'backfill' ? selectInterruptedBackfills([...lastRuns.values()]) : [];
   const prepared: PreparedResource[] = [];
   for (const owned of acquired) {
     const { resource } = owned;

@@ -50,7 +50,11 @@ describe('content-sync check reads records alone', () => {
       /tags\[\] is a text in the listing and an object when read alone/,
     ],
     ['another value', (record) => record && { ...record, title: 'the whole of it' }, /title with another value/],
-    ['another id', (record) => record && { ...record, id: 77 }, /asked for the record 1 and answered with another one/],
+    [
+      'another id',
+      (record) => record && { ...record, id: 77 },
+      /the record 1 was requested, and the service returned another one/,
+    ],
     [
       'a difference in one record only',
       (record) => (record?.id === 9 ? { ...record, title: null } : record),

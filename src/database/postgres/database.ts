@@ -1,11 +1,11 @@
-// The kind of database `postgres`, as `databases.ts` lists it. It loads the client only when it is used.
+// Postgres as one of the two kinds of databases (`databases.ts` has the list). The client is loaded when it is first used.
 import type { WarehouseAddress } from '../../config/warehouse-address.ts';
 import type { Clock } from '../../model/clock.ts';
 import { ConfigError } from '../../model/errors.ts';
 import type { Database, SharedStatements } from '../database.ts';
 import { connectionId, type PostgresAddress, shownAddress } from './address.ts';
 
-/** Loaded when a database is first opened: a process that uses only SQLite files needs no Postgres client. */
+/** A process that uses only SQLite files loads no Postgres client. */
 const loadWarehouse = () => import('./warehouse.ts');
 
 /** One schema per source, in a database that processes of many machines may share. */
@@ -24,7 +24,7 @@ export function declareDatabase(address: WarehouseAddress<'postgres'>): Database
     openExistingWarehouse: async (clock) => (await loadWarehouse()).openExistingWarehouse(address, clock),
     openSnapshot: async (clock) => (await loadWarehouse()).openSnapshot(address, clock),
     assertWritable: async (clock) => (await loadWarehouse()).assertWritable(address, clock),
-    // In the same schema, so that a delivery and the request to process it are one transaction.
+    // The inbox is in the same schema, so that a delivery and its work item are stored in one transaction.
     inbox: address.text,
     openInbox: async (clock, options) => (await loadWarehouse()).openInbox(address, clock, options),
     openExistingInbox: async (clock) => (await loadWarehouse()).openExistingInbox(address, clock),
@@ -42,7 +42,7 @@ export function declareDatabase(address: WarehouseAddress<'postgres'>): Database
 /** The schema holds all data of a source, its inbox included. */
 function dumpCommand(address: PostgresAddress, to: string): string {
   const schema = quoted(`"${address.schema}"`);
-  // Without the parameters, some of which are ours.
+  // Removes the parameters, some of which only content-sync knows.
   const url = shownAddress(address).replace(/\?.*$/s, '');
   return `pg_dump --format=custom --schema=${schema} --file=${quoted(to)} ${quoted(url)}`;
 }

@@ -28,10 +28,10 @@ import { asStep, type Session } from './connection/session.ts';
 import {
   COMMIT_MARKS,
   COMMON_SCHEMA,
-  type PostgresSchema,
   databaseNow,
   execute,
   executeInUtc,
+  type PostgresSchema,
   transact,
 } from './connection/transact.ts';
 import { maintainIndexes, retryWithoutLongIndexes } from './keys/maintain-keys.ts';
@@ -54,7 +54,7 @@ export async function openWarehouse(address: PostgresAddress, clock: Clock): Pro
 
   return {
     own,
-    rows: rowsIn(own, database.schema),
+    rows: createRowQueries(own, database.schema),
     dialect: VIEW_DIALECT,
     isOnNetwork: true,
     keepsMicroseconds: true,
@@ -88,8 +88,8 @@ async function tableNames(own: Kysely<OwnTables>, schema: string): Promise<Set<s
   return new Set(rows.map((row) => row.name));
 }
 
-/** Names the schema, because these queries run outside of a transaction with a search path. */
-function rowsIn(own: Kysely<OwnTables>, schema: string): RowQueries {
+/** Creates the queries on copied rows. They name the schema, because they run without a search path. */
+function createRowQueries(own: Kysely<OwnTables>, schema: string): RowQueries {
   return new RowQueries(own, {
     named: (table) => sql`${sql.id(schema, table)}`,
     tableNames: () => tableNames(own, schema),
@@ -101,14 +101,14 @@ function rowsIn(own: Kysely<OwnTables>, schema: string): RowQueries {
   });
 }
 
-/** Returns null if the schema has no internal tables. Throws `ConfigError` if the role may not read them. */
+/** Opens a source's schema for reading; null if it has no internal tables. Throws `ConfigError` if the role may not. */
 export async function openExistingWarehouse(address: PostgresAddress, clock: Clock): Promise<WarehouseReader | null> {
   const opened = await openExisting<OwnTables>(address, clock, WAREHOUSE_TABLES);
   if (opened === null) return null;
   const { database, own, close } = opened;
   return {
     own,
-    rows: rowsIn(own, database.schema),
+    rows: createRowQueries(own, database.schema),
     dialect: VIEW_DIALECT,
     isWritable: () => isWritable(database),
     server: () => describeServer(own),
@@ -149,7 +149,7 @@ async function openExisting<Tables>(
   return null;
 }
 
-/** Throws if the schema exists but the role may not use it: its tables cannot be seen then. */
+/** Throws if the schema exists but the role may not use it: then its tables are invisible. */
 async function refuseClosedSchema(database: PostgresSchema): Promise<void> {
   const { rows } = await execute(database, { retryForMs: OPEN_TIMEOUT_MS })<{ role: string; grants: string }>(
     `SELECT current_user::text AS role, pg_catalog.format('GRANT USAGE ON SCHEMA %1$I TO %2$I; GRANT SELECT ON ALL TABLES IN SCHEMA %1$I TO %2$I',

@@ -13,7 +13,7 @@ import { openReadOnly, type ReadOnlyFile } from './connection/read-only-file.ts'
 import { openInbox } from './inbox/open-inbox.ts';
 import { snapshotReader } from './snapshot-reader.ts';
 import { VIEW_DIALECT } from './views/dialect.ts';
-import { openWarehouse, rowsIn, tableNames } from './warehouse.ts';
+import { createRowQueries, openWarehouse, tableNames } from './warehouse.ts';
 
 /** One file per source; one process does all the work on it. */
 export function declareDatabase({ file }: WarehouseAddress<'sqlite'>): Database {
@@ -55,7 +55,7 @@ async function openExistingWarehouse(file: string): Promise<WarehouseReader | nu
   const { own, close } = opened;
   return {
     own,
-    rows: rowsIn(own),
+    rows: createRowQueries(own),
     dialect: VIEW_DIALECT,
     isWritable: () => Promise.resolve(isWritable(file) && isWritable(path.dirname(file))),
     server: () => Promise.resolve(null),

@@ -1,4 +1,5 @@
-// A source's database file: the methods of `Warehouse`, and transactions under a lease.
+// A source's database file, as a `Warehouse`. Each write is one transaction that first renews the lease of its resource, so
+// that a process which has lost the lease writes nothing.
 import type { Database } from 'better-sqlite3';
 import { type CompiledQuery, type Kysely, sql } from 'kysely';
 import type { Clock } from '../../model/clock.ts';
@@ -28,50 +29,51 @@ export async function openWarehouse(file: string, clock: Clock): Promise<Warehou
     configure: configureWarehouse,
   });
   const { db, own, retryWhileLocked, name } = open;
-  const transact = transactions(db, retryWhileLocked);
-  const change = (lease: LeaseProof | undefined, work: () => void, statements: readonly CompiledQuery[]) =>
+  const transact = createTransact(db, retryWhileLocked);
+  /** Runs `work`, then the statements, in one transaction. */
+  const commit = (lease: LeaseProof | undefined, work: () => void, statements: readonly CompiledQuery[]) =>
     transact(lease, () => {
       work();
       for (const { sql: text, parameters } of statements) db.prepare(text).run(...parameters);
     });
-  const upkeep = (): void => {
+  const truncateLog = (): void => {
     // Skip if the file at this path was replaced.
     if (name.leadsToOpenFiles()) truncateLargeWal(db);
   };
 
   return {
     own,
-    rows: rowsIn(own),
+    rows: createRowQueries(own),
     dialect: VIEW_DIALECT,
     isOnNetwork: false,
     keepsMicroseconds: false,
     now: () => Promise.resolve(clock.now()),
     snapshot: () => retryWhileLocked(() => snapshotReader(openBesideWriter(db.name))),
     evolve: async (growth) => {
-      await change(growth.lease, () => growTables(db, growth), growth.statements);
+      await commit(growth.lease, () => growTables(db, growth), growth.statements);
       return [];
     },
-    dropTables: (removal) => change(removal.lease, () => dropTables(db, removal), removal.statements),
-    stageTables: (staging) => change(staging.lease, () => stageTables(db, staging), []),
-    swapTables: (swap) => change(swap.lease, () => swapTables(db, swap), swap.statements),
+    dropTables: (removal) => commit(removal.lease, () => dropTables(db, removal), removal.statements),
+    stageTables: (staging) => commit(staging.lease, () => stageTables(db, staging), []),
+    swapTables: (swap) => commit(swap.lease, () => swapTables(db, swap), swap.statements),
     maintainKeys: (plan, lease) => {
       const run = (text: string): Promise<void> => transact(lease(), () => void db.exec(text));
       return maintainIndexes(db, plan, run, retryWhileLocked);
     },
-    commit: ({ rows, lease, statements }) => change(lease, () => writePage(db, rows), statements),
+    commit: ({ rows, lease, statements }) => commit(lease, () => writePage(db, rows), statements),
     selectCount: (query) => retryWhileLocked(() => Number(db.prepare<[], bigint>(query).pluck().get())),
-    apply: (statements, lease) => change(lease, () => undefined, statements),
+    apply: (statements, lease) => commit(lease, () => undefined, statements),
     clean: () => cleanFile(open),
     persist: () => syncWal(db.name),
     upkeep: () => {
-      // Of many sources most are idle, and each would keep its cache.
+      // Most of many sources are idle, and each connection would keep its cache.
       db.pragma('shrink_memory');
-      upkeep();
+      truncateLog();
       return Promise.resolve();
     },
     close: async () => {
-      // If another program has the file open too, closing does not copy the log.
-      upkeep();
+      // Closing does not truncate the log if another program has the file open.
+      truncateLog();
       await open.close();
     },
   };
@@ -83,7 +85,8 @@ export async function tableNames(own: Kysely<OwnTables>): Promise<Set<string>> {
   return new Set(rows.map((row) => row.name));
 }
 
-export function rowsIn(own: Kysely<OwnTables>): RowQueries {
+/** Creates the queries on copied rows, in SQLite's dialect. */
+export function createRowQueries(own: Kysely<OwnTables>): RowQueries {
   return new RowQueries(own, {
     named: (table) => sql`${sql.id(table)}`,
     tableNames: () => tableNames(own),
@@ -98,7 +101,7 @@ export function rowsIn(own: Kysely<OwnTables>): RowQueries {
 /** Runs work in one transaction, under the lease if one is given. */
 type Transact = <T>(lease: LeaseProof | undefined, work: () => T) => Promise<T>;
 
-function transactions(db: Database, retryWhileLocked: RetryWhileLocked): Transact {
+function createTransact(db: Database, retryWhileLocked: RetryWhileLocked): Transact {
   const lastApplied = db.prepare(`SELECT ${LAST_APPLIED}`).pluck();
   const renew = db.prepare(RENEW_LEASE);
   const verifyLease = ({ name, token, fence, expiresAt, commits }: LeaseProof): void => {
@@ -120,5 +123,6 @@ function transactions(db: Database, retryWhileLocked: RetryWhileLocked): Transac
   };
 }
 
+/** Changes nothing if another process has taken the lease, or if the file was replaced by one that lacks commits. */
 const RENEW_LEASE = `UPDATE "_sync_leases" SET "expires_at" = ?, "commits" = "commits" + 1
   WHERE "name" = ? AND "token" = ? AND "fence" = ? AND "commits" >= ?`;

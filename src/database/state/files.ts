@@ -1,26 +1,27 @@
-// Files of records: which are due, fetched, replaced or failed.
+// Files of records, such as the picture of a post (`_sync_files`): which have to be fetched, which could not be, and
+// which content replaces the former one. `file-contents.ts` has the contents that files share.
 import { type CompiledQuery, type Expression, type ExpressionBuilder, type Kysely, sql, type SqlBool } from 'kysely';
 import type { FilePassageRow, FileRow, FileStatus, OwnTables, TimestampText } from '../own-tables.ts';
 import { inParts, upsertRows } from './in-parts.ts';
 
-/** A row binds some twenty values. */
+/** Each row binds about 20 values. */
 const FILES_PER_STATEMENT = 40;
 
-/** The name of the lease for writing files: no resource has a colon in its name. */
+/** The name of the lease for writing files. It cannot be the name of a resource, because it contains a colon. */
 export const FILES_LEASE = 'files:';
 
-/** Identifies a file of a resource. */
+/** Identifies a file within its resource. */
 type FileId = Pick<FileRow, 'record_id' | 'field' | 'position'>;
-/** Identifies one of its contents. */
+/** Identifies a row: one of the contents that a file has or had. */
 type FileKey = FileId & Pick<FileRow, 'resource' | 'version'>;
 
-/** A text that identifies a file of a resource. */
+/** Returns a text that identifies a file within its resource. */
 export function fileKeyText({ record_id, field, position }: FileId): string {
   return JSON.stringify([record_id, field, position]);
 }
 
-/** The last row of each file of these records, by the record's id. */
-export async function lastFiles(
+/** Reads the last row of each file of these records, by the record's id. */
+export async function readLastFiles(
   own: Kysely<OwnTables>,
   resource: string,
   ids: readonly string[],
@@ -33,8 +34,8 @@ export async function lastFiles(
   return Map.groupBy(last.values(), ({ record_id }) => record_id);
 }
 
-/** Up to `limit` files that are due, those that have waited longest first, after `after`. */
-export function dueFiles(
+/** Reads files that are due, the longest overdue first, from the one after `after`. */
+export function readDueFiles(
   own: Kysely<OwnTables>,
   resource: string,
   now: TimestampText,
@@ -51,23 +52,23 @@ export function dueFiles(
   return due.orderBy('due_at').orderBy('record_id').orderBy('field').orderBy('position').limit(limit).execute();
 }
 
-/** When the next file of these resources is due; null if none is. */
-export async function nextDue(own: Kysely<OwnTables>, resources: readonly string[]): Promise<TimestampText | null> {
+/** Reads when the next file of these resources is due; null if none is. */
+export async function readNextDue(own: Kysely<OwnTables>, resources: readonly string[]): Promise<TimestampText | null> {
   if (resources.length === 0) return null;
   const due = own.selectFrom('_sync_files').where('resource', 'in', resources).where('due_at', 'is not', null);
   const { at } = await due.select(({ fn }) => fn.min('due_at').as('at')).executeTakeFirstOrThrow();
   return at;
 }
 
-/** Ids of records with a current file, in order and after `after`. */
-export async function recordsWithFilesAfter(
+/** Reads ids of records with a current file, in their order, from the one after `after`. */
+export async function readRecordsWithFiles(
   own: Kysely<OwnTables>,
   resource: string,
   after: string,
   limit: number,
 ): Promise<string[]> {
-  const shown = own.selectFrom('_sync_files').select('record_id').distinct().where('resource', '=', resource);
-  const next = shown.where('record_id', '>', after).where('valid_to', 'is', null).orderBy('record_id').limit(limit);
+  const files = own.selectFrom('_sync_files').select('record_id').distinct().where('resource', '=', resource);
+  const next = files.where('record_id', '>', after).where('valid_to', 'is', null).orderBy('record_id').limit(limit);
   return (await next.execute()).map(({ record_id }) => record_id);
 }
 
@@ -90,8 +91,8 @@ function isRow({ resource, record_id, field, position, version }: FileKey) {
 }
 
 /**
- * Replaces the current content by another one: `former` changes the row of the former content, `next` the copy of it for
- * the new one. Changes nothing if the record was erased in the meantime.
+ * Adds a row for the new content of a file. The new row is a copy of the former one with the changes `next`; then the
+ * former one gets the changes `former`. Changes nothing if the record was erased in the meantime.
  */
 export function replaceFile(
   own: Kysely<OwnTables>,
@@ -116,7 +117,7 @@ export function replaceFile(
   return [copied.compile(), changeFile(own, row, former), changeFile(own, { ...row, version: version + 1 }, next)];
 }
 
-/** Has all files that were last verified before a time requested again. */
+/** Makes the files due that were last fetched before a time. */
 export function recheckFiles(
   own: Kysely<OwnTables>,
   resource: string,
@@ -134,13 +135,17 @@ export function recheckFiles(
     .compile();
 }
 
-/** Deletes the rows of these records. Their contents stay in the store, for `files prune`. */
-export function deleteFilesOf(own: Kysely<OwnTables>, resource: string, ids: readonly string[]): CompiledQuery[] {
+/** Deletes the files of these records. Their contents stay in the store until `files prune` removes them. */
+export function deleteFilesOfRecords(
+  own: Kysely<OwnTables>,
+  resource: string,
+  ids: readonly string[],
+): CompiledQuery[] {
   const files = own.deleteFrom('_sync_files').where('resource', '=', resource);
   return inParts(ids).map((part) => files.where('record_id', 'in', part).compile());
 }
 
-/** How far the records of a resource were searched for files; null before the first time. */
+/** Reads how far the records of a resource were searched for files; null before the first search. */
 export async function readFileSearch(own: Kysely<OwnTables>, resource: string): Promise<FilePassageRow | null> {
   const found = own.selectFrom('_sync_file_passages').selectAll().where('resource', '=', resource);
   return (await found.executeTakeFirst()) ?? null;
@@ -155,7 +160,7 @@ interface FilesOfResource {
   files: readonly { store: string | null }[];
 }
 
-/** The resources whose files are copied, or were once. */
+/** Reads the names of the resources whose files are copied or were copied. */
 export async function resourcesCopyingFiles(
   own: Kysely<OwnTables>,
   resources: Readonly<Record<string, FilesOfResource>>,
@@ -164,26 +169,26 @@ export async function resourcesCopyingFiles(
   return new Set([...current, ...(await resourcesWithFiles(own))]);
 }
 
-/** The resources with stored rows of files. */
+/** Reads the names of the resources that have files. */
 export async function resourcesWithFiles(own: Kysely<OwnTables>): Promise<string[]> {
   const rows = await own.selectFrom('_sync_files').select('resource').distinct().orderBy('resource').execute();
   return rows.map(({ resource }) => resource);
 }
 
-/** The error of a full store for which a file waits; null if none does. */
-export async function fullStore(own: Kysely<OwnTables>): Promise<string | null> {
+/** Reads the error of a file that waits because a store is full; null if there is none. */
+export async function readFullStoreError(own: Kysely<OwnTables>): Promise<string | null> {
   const waiting = own.selectFrom('_sync_files').select('error').where('due_at', 'is not', null);
   const row = await waiting.where('code', '=', 'file_store_full').limit(1).executeTakeFirst();
   return row === undefined ? null : (row.error ?? '');
 }
 
-/** The number of current files by resource, field and status. */
+/** The number of current files of one resource, field and status. */
 interface FileCount {
   resource: string;
   field: string;
   status: FileStatus;
   files: number;
-  /** Of those whose content is known. */
+  /** The size of the contents that were fetched. */
   bytes: number;
 }
 
@@ -200,7 +205,7 @@ export async function countFiles(own: Kysely<OwnTables>): Promise<FileCount[]> {
   return Array.from(rows, ({ files, bytes, ...row }) => ({ ...row, files: Number(files), bytes: Number(bytes ?? 0) }));
 }
 
-/** The columns of a file that could not be fetched, for operators. */
+/** What operators see of a file that could not be fetched. */
 const FAILURE_COLUMNS = [
   'resource',
   'record_id',
@@ -216,8 +221,8 @@ const FAILURE_COLUMNS = [
 
 export type FileFailure = Pick<FileRow, (typeof FAILURE_COLUMNS)[number]>;
 
-/** Current files of these statuses, the oldest first; of all resources if `resources` is null. */
-export async function failedFiles(
+/** Reads current files in these statuses, the oldest first; of all resources if `resources` is null. */
+export async function readFailedFiles(
   own: Kysely<OwnTables>,
   statuses: readonly FileStatus[],
   limit: number,

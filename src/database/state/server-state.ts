@@ -1,4 +1,5 @@
-// State of `serve`: pauses, sent alerts, tokens.
+// State of `serve` that survives it and that all processes on a database share: paused resources, alerts that were sent,
+// and OAuth tokens.
 import type { CompiledQuery, Kysely } from 'kysely';
 import { SyncError } from '../../model/errors.ts';
 import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
@@ -7,13 +8,13 @@ import type { OwnTables } from '../own-tables.ts';
 import type { Warehouse } from '../warehouse.ts';
 import { upsertRows } from './in-parts.ts';
 
-/** Since when a resource is paused (epoch milliseconds), and by whom. */
+/** When a resource was paused (epoch milliseconds), and by which user. */
 export interface Pause {
   at: number;
   by: string;
 }
 
-/** The paused resources, by name; any process may have paused them. */
+/** Reads the paused resources, by name. */
 export async function readPauses(own: Kysely<OwnTables>): Promise<ReadonlyMap<string, Pause>> {
   const rows = await own.selectFrom('_sync_pauses').selectAll().execute();
   return new Map(
@@ -21,7 +22,7 @@ export async function readPauses(own: Kysely<OwnTables>): Promise<ReadonlyMap<st
   );
 }
 
-/** Pauses resources; one that is paused already keeps its time. */
+/** Pauses resources. A resource that is already paused keeps its time. */
 export function pauseResources(
   own: Kysely<OwnTables>,
   resources: readonly string[],
@@ -35,7 +36,7 @@ export function resumeResources(own: Kysely<OwnTables>, resources: readonly stri
   return resources.map((resource) => own.deleteFrom('_sync_pauses').where('resource', '=', resource).compile());
 }
 
-/** The error of work on a paused resource: it is done after the resource is resumed. */
+/** Creates the error of work that has to wait until the resource is resumed. */
 export function pausedError(source: string, resource: string): SyncError {
   return new SyncError('paused', `${resource} is paused`, {
     recovery: 'stop',
@@ -43,12 +44,12 @@ export function pausedError(source: string, resource: string): SyncError {
   });
 }
 
-/** An alert that a channel has sent; times in epoch milliseconds. */
+/** An alert that was sent to a channel. Times are epoch milliseconds. */
 export interface SentAlert {
   channel: string;
-  /** Not stored: the row is in the warehouse of this source. */
+  /** The source whose warehouse has the row; not stored. */
   source: string;
-  /** The kind, with the resource if the alert is about one. */
+  /** The kind of the alert, and the resource if it is about one. */
   alert: string;
   /** The reported text. */
   what: string;
@@ -59,7 +60,7 @@ export interface SentAlert {
   over_at: number | null;
 }
 
-/** All alerts that the channels have sent for a source. */
+/** Reads all alerts that were sent for a source. */
 export async function readSentAlerts(own: Kysely<OwnTables>, source: string): Promise<SentAlert[]> {
   const rows = await own.selectFrom('_sync_alerts').selectAll().execute();
   return Array.from(rows, ({ channel, alert, what, since, told_at, over_at }) => ({
@@ -87,10 +88,11 @@ export function saveSentAlert(own: Kysely<OwnTables>, { source: _source, ...sent
 }
 
 /**
- * Tokens of a source in its own warehouse: they outlive the process, and are durable before `swapToken` resolves. The
- * reservation of a process that dies expires.
+ * Stores the OAuth tokens of a source in its warehouse. A refresh token may be valid only once, so processes must not use
+ * it at the same time: one of them reserves the next request (`claimToken`) and stores the new token (`swapToken`), which
+ * survives a power cut. The reservation of a process that dies expires.
  */
-export function storedTokens(warehouse: Warehouse): TokenStore {
+export function createTokenStore(warehouse: Warehouse): TokenStore {
   const { own } = warehouse;
   return {
     async claimToken(name, version, { owner, forMs }) {

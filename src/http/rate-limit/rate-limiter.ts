@@ -1,6 +1,6 @@
-// The rate limiter of one origin and credential. Every request of the client waits here until the budget allows it;
-// requests of a webhook start before those of a backfill (lanes). Without it, parallel syncs would exceed the limit of
-// the service.
+// The rate limiter of one origin and credential. Without it, parallel syncs would exceed the limit of the service, so
+// every request waits here until the budget (`budget.ts`) allows it. The lane of a request is its priority: a request of
+// a webhook starts before those of a backfill. The functions at the end connect a rate limiter with its stored state.
 import type { Kysely } from 'kysely';
 import { type RateDialect, rateDialectSchema } from '../../config/profile/rate-dialect.ts';
 import type { SourceSettings } from '../../config/settings.ts';
@@ -30,16 +30,16 @@ import {
   type ServiceLimits,
 } from './budget.ts';
 
-/** What the rate limiter learns from one answer. */
+/** What the rate limiter learns from one response. */
 export interface AnswerFacts {
   limits: AnswerLimits;
-  /** Local epoch milliseconds at which the answer's headers arrived. */
+  /** When the headers of the response arrived, in local epoch milliseconds. */
   receivedAt: number;
-  /** True if the outcome of the answer is `limited`. */
+  /** True if the outcome of the response is `limited`. */
   limited: boolean;
 }
 
-/** The result of one attempt; `facts` is null if no answer came. */
+/** The result of one attempt; `facts` is null if no response came. */
 export interface Attempted<T> {
   result: T;
   facts: AnswerFacts | null;
@@ -62,15 +62,15 @@ export interface RateLimiterMetrics {
 /** Runs requests within the limits of one origin and credential. */
 export interface RateLimiter {
   /**
-   * Runs `attempt` when a slot is free and the budget allows a request. The attempt gets the dialect for
-   * `readAnswerLimits`. Throws `DeferredError` if the service states a wait beyond `max_wait`, the signal's reason, and
+   * Runs `attempt` when a slot is free and the budget allows a request. The attempt gets the dialect in which the service
+   * states its limits. Throws `DeferredError` if the request would wait longer than `max_wait`, the signal's reason, and
    * for a shared budget the errors of its database.
    */
   run<T>(lane: Lane, attempt: RequestAttempt<T>, signal?: AbortSignal): Promise<T>;
   metrics(): RateLimiterMetrics;
   /** Returns the state that must survive a restart, as JSON for `_sync_limits`. */
   state(): string;
-  /** Forgets the stated waits and quotas; the next request tests whether they still apply. */
+  /** Forgets the waits and quotas that the service has stated; the next request tests whether they still apply. */
   forgetWaits(): Promise<void>;
   /** Rejects all waiting requests. */
   close(): void | Promise<void>;
@@ -90,7 +90,7 @@ export interface RateLimiterOptions extends ServiceLimits {
   random?: () => number;
 }
 
-/** Creates the rate limiter. It sends nothing by itself and keeps no timer while no request waits or is in flight. */
+/** Creates a rate limiter, which sends nothing by itself. */
 export function createRateLimiter(options: RateLimiterOptions): RateLimiter {
   return new BudgetRateLimiter(options);
 }
@@ -117,9 +117,9 @@ interface SchedulingPass {
 const OLDEST_EVERY = 5;
 /** A shared budget is read at least this often while a request waits. */
 const MAX_STATE_AGE_MS = 1_000;
-/** Interval of checks whether another process has freed a slot. */
+/** Interval of checks whether another process has released a slot. */
 const POLL_INTERVAL_MS = 25;
-/** Random delay between processes that wait for the same time; a process with live work has none, so it is first. */
+/** Random delay, so that waiting processes take turns. A process with webhooks to serve has none, so that it is first. */
 const SPREAD_MS = 5;
 /** Interval in which a process with requests in flight stores that it is alive. */
 const HEARTBEAT_MS = 1_500;
@@ -134,12 +134,16 @@ const LONG_WAIT_MS = 86_400_000;
 /** Interval in which the state is stored, so that a restart does not send a burst. */
 const SAVE_LIMITS_MS = 1_000;
 
+/**
+ * `run` adds a request to the queue and wakes the scheduling loop (`#runPasses`). Each pass of the loop grants slots to
+ * waiting requests (`#schedule`), stores the changed budget, and only then starts them.
+ */
 class BudgetRateLimiter implements RateLimiter {
   readonly #options: RateLimiterOptions;
   readonly #clock: Clock;
   readonly #random: () => number;
   readonly #store: BudgetStore;
-  /** In order of arrival. */
+  /** Requests that wait, in order of arrival. */
   #waiting: WaitingRequest[] = [];
   /** When each request in flight started, by its number. */
   readonly #running = new Map<number, number>();
@@ -285,7 +289,7 @@ class BudgetRateLimiter implements RateLimiter {
         maxAgeMs = dependsOnOthers ? 0 : MAX_STATE_AGE_MS;
       }
     } catch (error) {
-      // If the row is unavailable, the responses could not be stored either.
+      // If the database is unavailable, the responses could not be stored either.
       this.#refuse(error);
     } finally {
       this.#isScheduling = false;
@@ -300,7 +304,7 @@ class BudgetRateLimiter implements RateLimiter {
   /** Grants slots to waiting requests as far as the budget allows. */
   #schedule(budget: Budget, now: number): SchedulingPass {
     const { owner, isShared } = this.#store;
-    // A failed statement may have stored a start that this process does not know of.
+    // A statement that failed may have stored the start of a request that this process never sent.
     const isKnown = (request: number): boolean =>
       this.#running.has(request) || this.#ended.some((ended) => ended.request === request);
     const isHeartbeatDue = isShared && recordHeartbeat(budget, { owner, isKnown }, now, HEARTBEAT_MS);
@@ -336,7 +340,7 @@ class BudgetRateLimiter implements RateLimiter {
     if (!this.#store.isShared) return Math.min(delay, MAX_SLEEP_MS);
     if (this.#waiting.length === 0) return this.#ended.length > 0 ? MAX_BATCH_DELAY_MS : HEARTBEAT_MS;
     if (dependsOnOthers) return POLL_INTERVAL_MS;
-    // Clocks differ a little: without a random delay, the same process would always be first.
+    // Without a random delay, the process with the fastest clock would always be first.
     const isFirst = this.#isAlone() || this.#waiting.some(({ lane }) => !isYielding(lane));
     const wait = delay + (isFirst ? 0 : SPREAD_MS * (1 + this.#random()));
     return Math.min(wait, this.#ended.length > 0 ? MAX_BATCH_DELAY_MS : MAX_STATE_AGE_MS);
@@ -405,13 +409,13 @@ export function limitsOf({ profile, rate }: SourceSettings): ServiceLimits {
   };
 }
 
-/** Where the state of rate limiters is stored: for all processes, or for this one; nowhere if both are null. */
+/** Where the state of rate limiters is stored: shared by all processes, or only for this one; nowhere if both are null. */
 export interface KnownLimits {
   coordination: Coordination | null;
   /** The internal tables (`_sync_limits`) of the warehouse. */
   own: Kysely<OwnTables> | null;
-  /** True if this process also writes its state to `own`. */
-  isKept: boolean;
+  /** True if this process also saves the state in `own`. */
+  savesState: boolean;
 }
 
 interface RateLimiterStorage extends KnownLimits {
@@ -419,28 +423,27 @@ interface RateLimiterStorage extends KnownLimits {
   maxWaitMs: number;
 }
 
-/** Opens a rate limiter that shares its state with other processes, or continues from stored state; the caller closes it. */
+/** Opens a rate limiter that shares its state with other processes, or continues from the stored state. */
 export async function openRateLimiter(
-  { coordination, own, isKept, clock, maxWaitMs }: RateLimiterStorage,
+  { coordination, own, savesState, clock, maxWaitMs }: RateLimiterStorage,
   name: string,
   limits: ServiceLimits,
 ): Promise<RateLimiter> {
+  const options = { clock, maxWaitMs, ...limits };
   if (coordination !== null) {
-    const shared = {
-      read: () => coordination.readBudget(name),
-      swap: (version: number, state: string) => coordination.swapBudget(name, version, state),
-    };
-    return createRateLimiter({ clock, maxWaitMs, ...limits, shared });
+    const read = () => coordination.readBudget(name);
+    const swap = (version: number, state: string) => coordination.swapBudget(name, version, state);
+    return createRateLimiter({ ...options, shared: { read, swap } });
   }
-  if (own === null) return createRateLimiter({ clock, maxWaitMs, ...limits });
+  if (own === null) return createRateLimiter(options);
   const restored = (await readLimit(own, name)) ?? undefined;
-  const save = isKept ? (state: string) => saveLimit(own, name, state, clock.now()) : undefined;
-  return createRateLimiter({ clock, maxWaitMs, ...limits, restored, save });
+  const save = savesState ? (state: string) => saveLimit(own, name, state, clock.now()) : undefined;
+  return createRateLimiter({ ...options, restored, save });
 }
 
 /**
- * Compares `rate_limit` of the profile with that of the stored state. If an operator has changed it, the caller forgets
- * the stored waits, because they may have been read in a wrong unit.
+ * Compares `rate_limit` of the profile with the one of the stored state. If a user has changed it, the caller forgets the
+ * stored waits, because they may have been read in a wrong unit.
  */
 export async function compareRateLimit(own: Kysely<OwnTables>, budget: string, dialect: RateDialect) {
   const name = `${budget} rate_limit`;

@@ -1,4 +1,5 @@
-// What a scan knows of the pages that it has read, and the reasons why it may be incomplete.
+// What a scan knows of the pages that it has read, and why it may be incomplete (`PaginationState`) or never end
+// (`LoopDetector`).
 //
 // A listing changes while it is read. Example: pages of 10 are cut by number. After page 1 was read, one of its
 // records is deleted, so record 11 moves to page 1 and page 2 begins with record 12. The scan has not seen record 11,
@@ -49,30 +50,30 @@ const MAX_STALE_PAGES = 20;
 export const NO_KEYS = new Uint8Array();
 
 /**
- * The state of one scan. It counts distinct records against the totals of the service, and detects records that moved
- * between pages while they were read: a record that is listed twice has moved, or was pushed on by a new one; a changed
- * total says that records were created or deleted.
+ * The state of one scan. It compares the number of distinct records with the totals of the service, and detects records
+ * that moved between pages while they were read. A record that is listed twice has moved, or was pushed to the next page
+ * by a new record before it. A changed total shows that records were created or deleted.
  */
 export class PaginationState {
-  /** True if pages are cut by number, so that records that move shift them. */
+  /** True if pages are cut by number or offset, so that a deleted record shifts all pages after it. */
   isCutByNumber: boolean;
-  /** The latest page with all that it said; null before the first one, also after a resume. */
+  /** The latest page; null before the first one, also after a resume. */
   lastRead: ReadPage | null = null;
   /** Records on the largest page that named a next one, in this scan or an earlier one; 0 if none did. */
   fullPageSize: number;
   /** The latest total of the service; null if it reported none. */
   lastTotal: number | null = null;
-  /** True if a record may have moved past the scan. */
+  /** True if a record may have moved from an unread page to one that was read before, unseen. */
   hasSlipped = false;
   /** True if records may have moved unnoticed between two pages. */
   hasUncheckedBoundary = false;
-  /** True if records moved from later pages onto pages that were read. */
+  /** True if records moved from later pages to pages that were read before, and pushed others on. */
   #hasEntered = false;
   /** The smallest total that the service has reported; null if it reported none. */
   #leastTotal: number | null;
   /** True if two consecutive pages reported the same total, so that it counts the listing, not the page. */
   #hasSteadyTotal = false;
-  /** The latest counts at places that the profile does not name, by their path. */
+  /** The latest totals at paths that the profile does not name, by path. */
   readonly #undeclaredTotals = new Map<string, number>();
   #undeclaredPages: { path: string; count: number } | null = null;
   readonly #keys = new KeySet();
@@ -166,12 +167,12 @@ export class PaginationState {
     return this.hasReachedTotal && !this.#endsBeforeTotal;
   }
 
-  /** True if pages by number cover fewer places than the latest total. */
+  /** True if the numbered pages had fewer records in all, repeated ones included, than the latest total. */
   get #endsBeforeTotal(): boolean {
     return this.isCutByNumber && this.lastTotal !== null && (this.received ?? Infinity) < this.lastTotal;
   }
 
-  /** True if this total says that records were created or deleted since the latest page. */
+  /** True if this total shows that records were created or deleted since the latest page. */
   hasChangedTotal(total: number | null): boolean {
     return this.lastTotal !== null && total !== null && total !== this.lastTotal;
   }
@@ -184,16 +185,16 @@ export class PaginationState {
     return this.#hasSteadyTotal || this.hasChangedTotal(total);
   }
 
-  /** Called if the pages turn out to have no numbers: then moving records shift nothing. */
+  /** Called if the pages turn out to have no numbers: then a record that moves does not shift them. */
   ignoreMoves(): void {
     this.#pages.length = 0;
     this.isCutByNumber = this.hasUncheckedBoundary = this.#hasEntered = this.hasSlipped = false;
   }
 
   /**
-   * Adds a page. `overlap`: records that it shares with the page before by request; Infinity if any number is fine.
-   * `isBoundary`: a record may have moved unnoticed between the page before and this one. Returns true if it begins with
-   * records of the page before that were not requested again.
+   * Adds a page. `overlap`: how many records of the page before were requested again with it; Infinity if any number is
+   * fine. `isBoundary`: a record may have moved unnoticed between the two pages. Returns true if the page begins with
+   * records of the page before that were not requested again: new records have pushed them on.
    */
   add(page: ReadPage, position: PagePosition, overlap: number, isBoundary: boolean): boolean {
     const totalBefore = this.lastTotal;
@@ -205,12 +206,11 @@ export class PaginationState {
     const shared = overlap === Infinity ? lastKnown(page.keys, this.last?.keys ?? NO_KEYS) + 1 : overlap;
     this.#received += page.records.length - shared;
     const pushed = this.#addKeys(position, page.keys, overlap) - overlap;
-    const grown = totalBefore === null || page.total === null ? 0 : page.total - totalBefore;
-    if (this.isCutByNumber) {
-      // As many records as were created at the head are pushed on; created records are not missed.
-      if (pushed > Math.max(0, grown)) this.#hasEntered = true;
-      if (!isFirst && isBoundary && page.total === null && overlap === 0) this.hasUncheckedBoundary = true;
-    }
+    if (!this.isCutByNumber) return false;
+    const created = totalBefore === null || page.total === null ? 0 : Math.max(0, page.total - totalBefore);
+    // A created record pushes one record on. If more were pushed, others came from later pages.
+    if (pushed > created) this.#hasEntered = true;
+    if (!isFirst && isBoundary && page.total === null && overlap === 0) this.hasUncheckedBoundary = true;
     return pushed > 0;
   }
 
@@ -232,13 +232,13 @@ export class PaginationState {
     this.#undeclaredPages = signals.pages[0] ?? this.#undeclaredPages;
   }
 
-  /** Returns with how many of the last records of the page before the page begins. */
+  /** Returns how many records at the end of the page before are at the beginning of this one. */
   #addKeys(position: PagePosition | null, keys: Uint8Array, overlap: number): number {
     let hasNew = false;
     const pushed = this.isCutByNumber ? countPushed(this.last?.keys ?? NO_KEYS, keys) : 0;
     eachKey(keys, (high, low, index) => {
       if (this.#keys.add(high, low)) hasNew = true;
-      // A known record that was not merely pushed on has moved, so others may have moved the other way unnoticed.
+      // A known record that was not pushed on has moved to this page, so another one may have moved back, unseen.
       else if (this.isCutByNumber && index >= pushed && overlap !== Infinity) {
         this.hasSlipped ||= this.#pages.some((page) => includesKey(page.keys, high, low));
       }
@@ -254,7 +254,8 @@ export class PaginationState {
   /** Returns the reasons why the scan may be incomplete at its end, the gravest first. */
   incompleteReasons(): IncompleteReason[] {
     const shortfall = this.#shortfall();
-    // Enough distinct records, but on fewer places than the total: some were deleted since, and others are unread.
+    // The scan saw enough distinct records, but its pages end before the total: some records were deleted meanwhile, and
+    // as many are unread.
     const hasSlipped = this.hasSlipped || (shortfall === null && this.hasReachedTotal && this.#endsBeforeTotal);
     // If a record was on more than one page, another one may be on none.
     const hasRepeats = !this.#hasStates && this.#received > this.#keys.size + this.#unkeyed;
@@ -266,7 +267,7 @@ export class PaginationState {
     return reasons;
   }
 
-  /** Counts the records that are missing to the total; null if none are known to be. */
+  /** Counts the records by which the scan falls short of the total; null if none are known to be missing. */
   missing(): MissingRecords | null {
     const short = this.#shortfall();
     if (short === null || short.unit === 'pages') return null;
@@ -274,20 +275,20 @@ export class PaginationState {
     return { count: short.count - short.seen, isGrowth };
   }
 
-  /** Returns the count of the service that exceeds the scan most; null if all are reached. */
+  /** Returns the count of the service that the scan falls short of; null if all are reached. */
   #shortfall(): Shortfall | null {
     const seen = this.distinct;
     if (seen === null) return null;
     const declared = this.lastTotal ?? this.#leastTotal;
     if (declared !== null && seen < declared) return { unit: 'records', seen, count: declared, path: null };
-    // Next to a declared total of the changes, an undeclared one may be that of the whole listing.
+    // If the declared total counts the changes, an undeclared one may count the whole listing.
     if (this.#isFiltered && declared !== null) return null;
     const [largest] = [...this.#undeclaredTotals].toSorted(([, a], [, b]) => b - a);
     if (largest !== undefined && seen < largest[1]) {
       return { unit: 'records', seen, count: largest[1], path: largest[0] };
     }
     const pages = this.#undeclaredPages;
-    // A reached total outweighs a number of pages, which may be of another size.
+    // If a total is reached, the number of pages is ignored: it may be for another page size.
     if (declared !== null || largest?.[1] === seen || pages === null || this.#pagesRead >= pages.count) return null;
     return { unit: 'pages', seen: this.#pagesRead, ...pages };
   }
@@ -331,8 +332,9 @@ const ENTERED: IncompleteReason = {
 
 const UNWATCHED: IncompleteReason = {
   code: 'unwatched',
-  message: 'the listing is cut by page numbers and tells no total, so records that moved between pages would not show',
-  hint: 'name where the service tells the total (page.total), or use offset pages, which show it by themselves',
+  message:
+    'the listing is cut by page numbers and reports no total, so records that moved between pages would not show',
+  hint: 'set page.total to where the service reports the total, or use offset pages, which show it by themselves',
 };
 
 function shortfallReason({ unit, seen, count, path }: Shortfall, hasRepeats: boolean): IncompleteReason {
@@ -352,12 +354,12 @@ function shortfallReason({ unit, seen, count, path }: Shortfall, hasRepeats: boo
   };
 }
 
-/** Empty pages in a row that may still promise a next one. */
+/** A listing may have this many empty pages in a row that still name a next one. */
 const MAX_EMPTY_PAGES = 10;
 
 /**
  * In a numbered listing, records that are created at its head push the others on, so a page may repeat the one before.
- * The second page of a service that does not know the page parameter is the first one, whatever its size.
+ * But if the second of two larger pages repeats the first, the service does not know the page parameter.
  */
 const MIN_FULL_PAGE = 10;
 const MAX_PUSHED_PAGES = 3;
@@ -367,7 +369,7 @@ const PARAMETER_HINT =
 const CYCLE_HINT =
   'The service goes in circles and the listing is not complete: report it there; check page in the profile.';
 
-/** Detects a listing that goes in circles: a service that does not know the page parameter gives the first page again. */
+/** Detects a listing that never ends, because the service returns earlier pages again. */
 export class LoopDetector {
   readonly #positions = new TextSet();
   readonly #contents = new TextSet();
@@ -376,20 +378,20 @@ export class LoopDetector {
   #repeatedPages = 0;
   #pages = 0;
 
-  /** `isNumbered`: pages are cut by number, so a moving listing shifts them. `start`: where the scan begins. */
+  /** `isNumbered`: pages are cut by number. `start`: where the scan begins. */
   constructor(isNumbered: boolean, start: PagePosition) {
     this.#isNumbered = isNumbered;
     this.#positions.add(positionText(start));
   }
 
-  /** Adds a page. Returns why the scan cannot continue after it; null if it can. */
+  /** Adds a page. Returns why the scan must stop after it; null if it may continue. */
   findFault({ position, next, records }: ScannedPage): PageFault | null {
-    const isPromised = next !== null;
-    if (isPromised && !this.#positions.add(positionText(next))) {
+    const hasNext = next !== null;
+    if (hasNext && !this.#positions.add(positionText(next))) {
       return isSamePosition(next, position) ? NAMES_ITSELF : NAMES_EARLIER_PAGE;
     }
     this.#emptyPages = records.length === 0 ? this.#emptyPages + 1 : 0;
-    if (isPromised && this.#emptyPages > MAX_EMPTY_PAGES) {
+    if (hasNext && this.#emptyPages > MAX_EMPTY_PAGES) {
       return {
         code: 'guard_loop',
         message: `${this.#emptyPages} pages in a row were empty, and each promised a next one`,

@@ -1,4 +1,5 @@
-// The work of this process on one Postgres database: queued syncs, deliveries, and leadership.
+// What one of several processes does for the sources of a Postgres database that they share: it takes syncs and deliveries
+// from the common queue, and leads sources that no other process leads (the leader runs the schedule).
 import PQueue from 'p-queue';
 import type { Logger } from 'pino';
 import { inboxAddress, openInbox } from '../../database/databases.ts';
@@ -10,11 +11,11 @@ import { type App, openApp } from '../app.ts';
 import { OWNED_LINGER_MS } from '../local-work.ts';
 import { createCountToLog } from '../rare-log.ts';
 import type { SourceSupervisor, WatchedSource } from '../source-supervisor.ts';
-import { type ItemOf, queueName, type ItemEnd } from '../work-items/work-items.ts';
+import { type ItemEnd, type ItemOf, queueName } from '../work-items/work-items.ts';
 import { WorkQueue } from '../work-items/work-queue.ts';
 import { electLeader } from './keep-lead.ts';
-import { toErrorResult, performScan, type ScanItemResult } from './scan-item.ts';
-import { type DrainUser, SourceDrain } from './source-drain.ts';
+import { performScan, type ScanItemResult, toErrorResult } from './scan-item.ts';
+import { type DrainScope, SourceDrain } from './source-drain.ts';
 
 interface OpenApp extends AsyncDisposable {
   app: App;
@@ -35,27 +36,27 @@ interface ClusterWorkOptions extends ClusterOptions {
 }
 
 const MAX_PARALLEL_SCANS = 8;
-/** Drains mostly wait, for more deliveries or for the service. */
+/** Drains mostly wait for deliveries or for the service, so that many can run in parallel. */
 const MAX_DRAINS = 64;
-/** A drain stays this long for the next deliveries, so that a burst is one item and not many. */
+/** A drain waits this long for further deliveries, so that a burst of them needs only one item. */
 const DRAIN_LINGER_MS = 10_000;
-/** Minimum time between two requests for drain items, even in a burst of deliveries. */
+/** In a burst of deliveries, drain items are requested at most this often. */
 const WAKE_INTERVAL_MS = 250;
 /** A source stays open this long after its last use. */
 const OPEN_LINGER_MS = 60_000;
-/** More idle sources than this are closed earlier: with hundreds of sources, each is used only briefly. */
+/** If more sources are idle, they are closed earlier: each of hundreds of sources is used only briefly. */
 const MAX_IDLE = 16;
 const MAX_OPENING = 4;
 
-/** The work that this process does on the sources of one database, as soon as the queue can be opened. */
+/** The work of this process on the sources of one database. It begins as soon as the queue can be opened. */
 export class ClusterWork {
   readonly queue: WorkQueue;
-  /** Opening takes many queries: a few in parallel leave connections for the others. */
+  /** Opening a source takes many queries, so only a few are opened in parallel. */
   readonly opening = new PQueue({ concurrency: MAX_OPENING });
   readonly #options: ClusterWorkOptions;
   readonly #failed: (error: unknown) => void;
-  /** By their names in the queue, as are all maps below. */
-  readonly #joined = new Map<string, WatchedSource>();
+  /** The sources, by their names in the queue, as in all maps below. */
+  readonly #sources = new Map<string, WatchedSource>();
   readonly #drains = new Map<string, SourceDrain>();
   readonly #supervisors = new Map<string, SourceSupervisor>();
   /** The sources that this process leads, as of the last renewal. */
@@ -86,11 +87,11 @@ export class ClusterWork {
     this.queue.work('drain', MAX_DRAINS, (item, signal) => this.#drain(item, signal));
   }
 
-  join(watched: WatchedSource): void {
-    this.#joined.set(queueName(watched.source.warehouse), watched);
+  addSource(watched: WatchedSource): void {
+    this.#sources.set(queueName(watched.source.warehouse), watched);
   }
 
-  /** Leads a source from now on whenever no other process does, and keeps its supervisor informed of that. */
+  /** Leads a source from now on whenever no other process does, and tells its supervisor whether it is the leader. */
   addSupervisor(name: string, supervisor: SourceSupervisor): void {
     this.#supervisors.set(name, supervisor);
     supervisor.setLeader(this.#led.has(name));
@@ -108,12 +109,12 @@ export class ClusterWork {
     const drain = this.#drains.get(name);
     drain?.wake();
     const now = this.#options.clock.monotonic();
-    if (drain?.worksForAll === true || now - this.#wokenAt < WAKE_INTERVAL_MS) return;
+    if (drain?.hasDrainItem === true || now - this.#wokenAt < WAKE_INTERVAL_MS) return;
     this.#wokenAt = now;
     this.queue.wake('drain');
   }
 
-  /** Lets a source be requested again after refusals. `now` also drops waits that the service requested, for all processes. */
+  /** Forgets that the service has refused a credential or a record; with `now` also waits that it requested, for all processes. */
   async retry(name: string, now: boolean): Promise<void> {
     await this.use(name, (app) => app.retry(now)).catch(() => undefined);
     this.#drains.get(name)?.retry();
@@ -161,9 +162,9 @@ export class ClusterWork {
 
   async #open(name: string): Promise<OpenApp> {
     const { clock, secrets } = this.#options;
-    const joined = this.#joined.get(name);
-    if (joined === undefined) throw unknownSource(name, [...this.#joined.keys()]);
-    const { source, log, activity } = joined;
+    const watched = this.#sources.get(name);
+    if (watched === undefined) throw unknownSource(name, [...this.#sources.keys()]);
+    const { source, log, activity } = watched;
     await using opened = new AsyncDisposableStack();
     this.#stopping.signal.throwIfAborted();
     const { attempted } = activity;
@@ -210,45 +211,43 @@ export class ClusterWork {
   async #processItem<T>(
     name: string,
     signal: AbortSignal,
-    work: (joined: WatchedSource) => Promise<ItemEnd<T>>,
+    work: (watched: WatchedSource) => Promise<ItemEnd<T>>,
   ): Promise<ItemEnd<T>> {
-    const joined = this.#joined.get(name);
-    if (joined === undefined) return { is: 'unknown_source' };
+    const watched = this.#sources.get(name);
+    if (watched === undefined) return { is: 'unknown_source' };
     try {
-      return await this.#track(work(joined));
+      return await this.#track(work(watched));
     } catch (error) {
       if (signal.aborted) return { is: 'returned', afterMs: 0 };
       throw error;
     }
   }
 
-  /** Runs `work` as a user of the source's drain, which runs as long as it has users. */
+  /** Runs `work` while the drain of the source handles the deliveries in `scope`. Starts the drain if it does not run. */
   async #whileDraining<T>(
     name: string,
     { app, inbox }: OpenApp,
-    user: DrainUser,
+    scope: DrainScope,
     work: (drain: SourceDrain | null) => Promise<T>,
   ): Promise<T> {
     const { clock, secrets } = this.#options;
-    const joined = this.#joined.get(name);
-    if (inbox === null || joined === undefined) return work(null);
-    const parts = { ...joined, clock, secrets, app, inbox, queue: this.queue };
+    const watched = this.#sources.get(name);
+    if (inbox === null || watched === undefined) return work(null);
+    const parts = { ...watched, clock, secrets, app, inbox, queue: this.queue };
     const drain = this.#drains.get(name) ?? new SourceDrain(parts);
     this.#drains.set(name, drain);
-    drain.addUser(user);
+    drain.addScope(scope);
     try {
       return await work(drain);
     } finally {
-      const isLast = drain.removeUser(user);
+      const isLast = drain.removeScope(scope);
       if (isLast) this.#drains.delete(name);
-      const until = this.#stopping.signal;
-      const end = async (): Promise<void> => {
+      const endDrain = async (): Promise<void> => {
         if (isLast) await drain.close();
-        await drain.queueMissedDeliveries(until);
+        await drain.queueMissedDeliveries(this.#stopping.signal);
       };
-      // Not awaited: the item is finished. Closing the drain may still fetch records; if that fails, the leader's periodic
-      // check queues the deliveries again.
-      this.#track(this.#withOpenSource(name, end)).catch(() => undefined);
+      // Not awaited, because the item is finished. If this fails, the leader's periodic check queues the deliveries again.
+      this.#track(this.#withOpenSource(name, endDrain)).catch(() => undefined);
     }
   }
 }

@@ -4,7 +4,7 @@ import { openWarehouse, sharedDatabase } from '../../database/databases.ts';
 import type { Clock } from '../../model/clock.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import { waitAtMost } from '../../model/waiting.ts';
-import { SourceSupervisor, type ReceivedInbox, type SourceWork, type WatchedSource } from '../source-supervisor.ts';
+import { type ReceivedInbox, SourceSupervisor, type SourceWork, type WatchedSource } from '../source-supervisor.ts';
 import { queueName } from '../work-items/work-items.ts';
 import { type ClusterOptions, ClusterWork } from './cluster-work.ts';
 import { queueNewScan, queueScan, successTime } from './scan-item.ts';
@@ -29,7 +29,7 @@ export class Cluster {
       const id = databaseId(watched.source);
       const work = this.#works.get(id) ?? new ClusterWork({ ...options, address: watched.source.warehouse });
       this.#works.set(id, work);
-      work.join(watched);
+      work.addSource(watched);
     }
   }
 

@@ -1,4 +1,5 @@
-// Processes the deliveries of one source in a cluster, in which other processes do the same.
+// Processes the webhook deliveries of one source in a cluster. Two processes must not fetch for the same deliveries, so each
+// handles only those that its items allow: the drain item of the source, or a sync that owns a resource.
 import type { Inbox } from '../../database/inbox.ts';
 import type { Clock } from '../../model/clock.ts';
 import { SyncError } from '../../model/errors.ts';
@@ -21,31 +22,28 @@ interface SourceDrainOptions extends WatchedSource {
   inbox: Inbox;
 }
 
-/** The user of a drain: a drain item, for all deliveries; or the sync that owns a resource, for its deliveries. */
-export type DrainUser = { all: true } | { resource: string };
+/** The deliveries that an item allows: a drain item all of them, a sync those for the resource that it owns. */
+export type DrainScope = { all: true } | { resource: string };
 
-/** Interval of queries whether another process wants to sync a resource that this drain keeps owning. */
+/** Interval of queries whether another process waits to sync a resource that this drain owns again and again. */
 const YIELD_INTERVAL_MS = 3_000;
-const CHECK_INTERVAL_MS = 250;
-/** By then, a delivery that was being stored while the last user left is in the inbox. */
-const LAST_CHECK_MS = 1_500;
+const IDLE_CHECK_INTERVAL_MS = 250;
+/** A delivery that was being stored while the drain ended is in the inbox after this time. */
+const MISSED_CHECK_DELAY_MS = 1_500;
 
-/**
- * The one drain of a source in this process, which runs as long as it has users. For a drain item it takes every
- * delivery it can; for a sync it takes the deliveries for the resource, which no other process can process meanwhile.
- */
+/** The drain of a source in this process. It runs as long as it has a scope, and handles the deliveries in any of them. */
 export class SourceDrain {
   readonly #options: SourceDrainOptions;
   readonly #name: string;
-  readonly #users = new Set<DrainUser>();
-  /** Ends the waiting for syncs. */
+  readonly #scopes = new Set<DrainScope>();
+  /** Ends the waiting for queued syncs. */
   readonly #stop = new AbortController();
-  /** Ends the fetches in progress, some seconds later. */
+  /** Ends the fetches in progress, after the drain had some seconds to finish them. */
   readonly #fetches = new AbortController();
   /** Resources that another process is about to sync. */
   #yielded: ReadonlySet<string> = new Set();
-  readonly #drain: Drain | null;
-  readonly #yielding: Promise<void>;
+  readonly #drain: Drain;
+  readonly #yieldLoop: Promise<void>;
 
   constructor(options: SourceDrainOptions) {
     this.#options = options;
@@ -59,52 +57,54 @@ export class SourceDrain {
       pauses: new KnownPauses(app.warehouse, clock),
       scan: (resource, command) =>
         queueNewScan(queue, { kind: 'walk', source: name, resource, command }, clock, signal),
-      isResponsible: (resources) => [...this.#users].some((user) => 'all' in user || resources.includes(user.resource)),
+      isResponsible: (resources) =>
+        [...this.#scopes].some((scope) => 'all' in scope || resources.includes(scope.resource)),
       checkOwner: (resource) => {
         if (!this.#yielded.has(resource)) return;
         const message = `another process is about to sync ${resource}`;
         throw new SyncError('lease_held', message, { recovery: 'stop' });
       },
     });
-    // The queue soon retries a sync whose resource this drain owned: until then this drain does not own it again.
-    this.#yielding = repeatUntilAborted({ clock, everyMs: YIELD_INTERVAL_MS, signal }, async () => {
+    // If this drain owned the resource of a sync, the sync was returned to the queue, which soon tries it again. Until then
+    // this drain leaves the resource alone.
+    this.#yieldLoop = repeatUntilAborted({ clock, everyMs: YIELD_INTERVAL_MS, signal }, async () => {
       const keys = new Map(source.resources.map((resource) => [resourceKey(name, resource), resource]));
-      const isBusy = (this.#drain?.counts().inProgress ?? 0) > 0;
+      const isBusy = this.#drain.counts().inProgress > 0;
       // If the queue is unreachable, no process can sync either.
       const returned = isBusy ? await queue.returnedKeys('walk', [...keys.keys()]).catch(() => []) : [];
       this.#yielded = new Set([...returned].flatMap((key) => keys.get(key) ?? []));
     });
   }
 
-  get worksForAll(): boolean {
-    return [...this.#users].some((user) => 'all' in user);
+  get hasDrainItem(): boolean {
+    return [...this.#scopes].some((scope) => 'all' in scope);
   }
 
-  addUser(user: DrainUser): void {
-    this.#users.add(user);
-    this.#drain?.wake();
+  addScope(scope: DrainScope): void {
+    this.#scopes.add(scope);
+    this.#drain.wake();
   }
 
-  /** Returns true if it was the last user. */
-  removeUser(user: DrainUser): boolean {
-    this.#users.delete(user);
-    return this.#users.size === 0;
+  /** Returns true if it was the last scope. */
+  removeScope(scope: DrainScope): boolean {
+    this.#scopes.delete(scope);
+    return this.#scopes.size === 0;
   }
 
   wake(): void {
-    this.#drain?.wake();
+    this.#drain.wake();
   }
 
   retry(): void {
-    this.#drain?.retry();
+    this.#drain.retry();
   }
 
   /** Resolves once there has been nothing to do for `ms`; rejects with the signal's reason. */
   async waitUntilIdle(ms: number, signal: AbortSignal): Promise<void> {
     const { clock } = this.#options;
     for (let since = clock.monotonic(); clock.monotonic() - since < ms;) {
-      await clock.sleep(CHECK_INTERVAL_MS, signal);
-      const { inProgress = 0, skipped = 0 } = this.#drain?.counts() ?? {};
+      await clock.sleep(IDLE_CHECK_INTERVAL_MS, signal);
+      const { inProgress, skipped } = this.#drain.counts();
       if (inProgress > skipped) since = clock.monotonic();
     }
   }
@@ -112,14 +112,14 @@ export class SourceDrain {
   async close(): Promise<void> {
     const reason = new SyncError('interrupted', 'the drain is ending', { recovery: 'stop' });
     this.#stop.abort(reason);
-    await Promise.all([this.#drain?.stop(), this.#yielding]);
+    await Promise.all([this.#drain.stop(), this.#yieldLoop]);
     this.#fetches.abort(reason);
   }
 
   /** Queues another drain item if a delivery was stored while this drain was ending. */
   async queueMissedDeliveries(signal: AbortSignal): Promise<void> {
     const { clock, inbox, queue } = this.#options;
-    await clock.sleep(LAST_CHECK_MS, signal);
+    await clock.sleep(MISSED_CHECK_DELAY_MS, signal);
     const [first] = await inbox.waiting(0, timestampText(clock.now()), 1);
     if (first !== undefined) await queue.put({ kind: 'drain', source: this.#name });
   }

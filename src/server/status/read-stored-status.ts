@@ -6,13 +6,13 @@ import type { StoredSizes } from '../../database/database.ts';
 import { databaseAt } from '../../database/databases.ts';
 import type { FileStatus, LeaseRow, OwnTables } from '../../database/own-tables.ts';
 import type { TableAccess } from '../../database/reading.ts';
-import { countFiles, failedFiles, type FileFailure, fullStore } from '../../database/state/files.ts';
+import { countFiles, type FileFailure, readFailedFiles, readFullStoreError } from '../../database/state/files.ts';
 import { readRuns, type RunRecord } from '../../database/state/runs.ts';
 import { readPauses } from '../../database/state/server-state.ts';
 import { readHeldWindows } from '../../database/state/windows.ts';
 import { toColumnChange } from '../../model/table.ts';
 import { timestampMs, timestampText } from '../../model/timestamp-text.ts';
-import { formatCount, formatNumber, formatBytes } from '../../observe/format-values.ts';
+import { formatBytes, formatCount, formatNumber } from '../../observe/format-values.ts';
 import type { FilesStatus, PastRun, SchemaChangeStatus, StoredResource, TroubledFile } from './snapshot.ts';
 
 const MAX_RUNS_PER_RESOURCE = 6;
@@ -167,7 +167,7 @@ const NO_FILES: StoredFiles = { resources: new Map(), full: null };
 export async function readFileStatus(own: Kysely<OwnTables>): Promise<StoredFiles> {
   const counts = await countFiles(own);
   const hasFailed = counts.some(({ status }) => FAILED_STATUSES.includes(status));
-  const failed = hasFailed ? await failedFiles(own, FAILED_STATUSES, MAX_FAILED_FILES) : [];
+  const failed = hasFailed ? await readFailedFiles(own, FAILED_STATUSES, MAX_FAILED_FILES) : [];
   const resources = new Map<string, FilesStatus>();
   for (const { resource, status, files, bytes } of counts) {
     const none = { stored: 0, waiting: 0, failed: 0, refused: 0, gone: 0, bytes: 0 };
@@ -176,7 +176,7 @@ export async function readFileStatus(own: Kysely<OwnTables>): Promise<StoredFile
     sum.bytes += bytes;
     resources.set(resource, sum);
   }
-  return { resources, full: await fullStore(own) };
+  return { resources, full: await readFullStoreError(own) };
 }
 
 function firstFailed(failed: readonly FileFailure[], resource: string): TroubledFile | null {

@@ -243,7 +243,7 @@ async function fetchEach(
 /** Throws `item_unproved` if the record exists and may differ from what the listing would show. */
 async function fetchVerified(context: ResourceContext, key: string): Promise<ItemReading> {
   const reading = await readItem(context, key, 'bulk');
-  const record = reading.isThere ? reading.record : reading.leftOut;
+  const record = reading.isThere ? reading.record : reading.excluded;
   if (record !== undefined) await refuseUnverifiedItem(context, key, { ...reading, record }, 'bulk');
   return reading;
 }
@@ -251,11 +251,11 @@ async function fetchVerified(context: ResourceContext, key: string): Promise<Ite
 /** Returns null if the record exists, or if the response decides nothing. */
 function decideByResponse(candidate: DeleteCandidateRow, response: ItemReading): DecidedDelete | null {
   if (response.isThere) return null;
-  const { stated, requestedAt } = response;
+  const { tombstone, requestedAt } = response;
   const { state, reason, sweeps, deleted_at } = candidate;
-  const record = { ...toDeletedRecord(candidate, requestedAt), deletedAt: stated?.at ?? deleted_at };
+  const record = { ...toDeletedRecord(candidate, requestedAt), deletedAt: tombstone?.at ?? deleted_at };
   if (state === 'released') return { record, evidence: BY_OPERATOR };
-  if (stated !== undefined) return { record, evidence: { kind: 'tombstone', reason: 'stated' } };
+  if (tombstone !== undefined) return { record, evidence: { kind: 'tombstone', reason: 'stated' } };
   // The listing shows the record, so a 404 for it is wrong.
   if (reason === 'older') return null;
   if (sweeps > 0) return { record, evidence: { kind: 'scan_and_404', reason: 'missing' } };

@@ -13,7 +13,7 @@ import { scanPages } from '../../pagination/scan-pages.ts';
 import { parseInstant } from '../../rows/columns/cells.ts';
 import { fieldAt } from '../../rows/records/as-record.ts';
 import { canonicalHash, recordKey } from '../../rows/records/record-key.ts';
-import { pageCut } from '../plan.ts';
+import { selectPageSettings } from '../plan.ts';
 import { isOfRequest } from '../resource-context.ts';
 import type { RunContext } from '../run-progress.ts';
 import { isAboutResource } from './feed-response.ts';
@@ -39,7 +39,7 @@ export async function readDeleteFeed(context: RunContext): Promise<void> {
   const feed = profile.delete_feed;
   if (feed === null) return;
   const { resource } = owned;
-  const fingerprint = canonicalHash({ ...withStoredNames(feed), page: feed.page && pageCut(feed.page) });
+  const fingerprint = canonicalHash({ ...withStoredNames(feed), page: feed.page && selectPageSettings(feed.page) });
   const feedKey = { resource, feed: 'deletes', fingerprint } as const;
   const known = await readFeed(warehouse.own, feedKey);
   const from = known === null ? await firstCursor(context, feed) : known.cursor;

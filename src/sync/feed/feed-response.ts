@@ -21,7 +21,7 @@ import {
 } from '../../pagination/page-styles/listing-request.ts';
 import { loadPosition, storePosition } from '../../pagination/page-styles/page-position.ts';
 import type { Page } from '../../pagination/page.ts';
-import { matchesGoneRule } from '../../pagination/read-item.ts';
+import { createGoneTest } from '../../pagination/read-item.ts';
 import { saysNothing, withEmptyHint } from '../../pagination/requests/read-page.ts';
 import { tombstoneOf } from '../../rows/columns/updated-time.ts';
 import { isExact, parseJson } from '../../rows/json/parse-json.ts';
@@ -245,7 +245,7 @@ export async function requestFeed(
     const templates = { ...feed, path: feed.path ?? profile.path, query: {} };
     request = requestAt({ target: listing, templates, values: {} }, loadPosition(position, feed.query, {}));
   }
-  const isExpired = matchesGoneRule(position === null ? null : feed.expired);
+  const isExpired = createGoneTest(position === null ? null : feed.expired);
   let listsNothing = false;
   // The client skips a response that `isGone` accepts. `listsNothing` is true if it was skipped because it has no changes.
   const isGone: typeof isExpired = (found) => {

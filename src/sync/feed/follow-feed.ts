@@ -240,10 +240,10 @@ async function fetchAndLoad(context: RunContext, key: string): Promise<void> {
     countRecords(progress, await loadRecord(context, key, reading, { acceptsOlder: true }));
     return;
   }
-  const deleted = await selectLive(context, [{ key, at: reading.stated?.at ?? null }]);
+  const deleted = await selectLive(context, [{ key, at: reading.tombstone?.at ?? null }]);
   if (deleted.length === 0) return;
   // `DeleteCandidateRow`: the record itself says that it is deleted (`stated`), or only the feed does (`told`).
-  const reason = reading.stated === undefined ? 'told' : 'stated';
+  const reason = reading.tombstone === undefined ? 'told' : 'stated';
   const candidate = { resource: owned.resource, reason, evidence_at: timestampText(reading.requestedAt) } as const;
   await owned.commit(noteReportedDeletes(warehouse.own, candidate, deleted));
 }

@@ -11,11 +11,11 @@ import type { FilePassageRow } from '../../database/own-tables.ts';
 import { readTables } from '../../database/state/catalog.ts';
 import { readCheckpoint } from '../../database/state/checkpoints.ts';
 import {
-  deleteFilesOf,
-  lastFiles,
+  deleteFilesOfRecords,
   readFileSearch,
+  readLastFiles,
+  readRecordsWithFiles,
   recheckFiles,
-  recordsWithFilesAfter,
   saveFileSearch,
 } from '../../database/state/files.ts';
 import type { Lease } from '../../database/state/leases.ts';
@@ -145,7 +145,7 @@ async function updateFiles(
   const profile = resources[resource];
   if (profile === undefined) return;
   const files = settings.kept[resource] ?? [];
-  const known = await lastFiles(own, resource, idsOf(rows));
+  const known = await readLastFiles(own, resource, idsOf(rows));
   const changed = rows.filter(({ id, hash, isDeleted }) => {
     const current = known.get(id)?.filter(({ valid_to }) => valid_to === null) ?? [];
     if (isDeleted === 1) return current.length > 0;
@@ -182,10 +182,10 @@ async function deleteVanishedFiles(
   // Until a restarted copy has ended its full scan, records without a row may still come.
   if (checkpoint?.last_full_at == null || checkpoint.walk_mode === 'full') return;
   for (let after = ''; ;) {
-    const ids = await recordsWithFilesAfter(own, resource, after, ROWS_PER_STEP);
+    const ids = await readRecordsWithFiles(own, resource, after, ROWS_PER_STEP);
     const rows = await warehouse.rows.stored(table, ids, []);
     const vanished = ids.filter((id) => !rows.has(id));
-    const deletions = deleteFilesOf(own, resource, vanished);
+    const deletions = deleteFilesOfRecords(own, resource, vanished);
     if (deletions.length > 0) await warehouse.apply(deletions, lease.proof());
     after = ids.at(-1) ?? '';
     if (ids.length < ROWS_PER_STEP) return;

@@ -1,8 +1,8 @@
 // Fetches all due files of some resources, several in parallel.
 import pMap from 'p-map';
 import type { FileRow } from '../../database/own-tables.ts';
-import { saveObject, storedObjects } from '../../database/state/file-contents.ts';
-import { countFiles, dueFiles, fileKeyText, FILES_LEASE } from '../../database/state/files.ts';
+import { readStoredObjects, saveObject } from '../../database/state/file-contents.ts';
+import { countFiles, fileKeyText, FILES_LEASE, readDueFiles } from '../../database/state/files.ts';
 import { acquireLease, type Lease } from '../../database/state/leases.ts';
 import { currentBodies } from '../../database/state/versions.ts';
 import type { Warehouse } from '../../database/warehouse.ts';
@@ -14,7 +14,7 @@ import type { FilesFigures, Warning } from '../report.ts';
 import { markDueFiles } from './due-files.ts';
 import { type DueFile, fetchFile, type FilesContext } from './fetch-file.ts';
 import { type FileAddress, fileAddresses } from './file-address.ts';
-import { type FetchedFile, toObjectRow, saveOutcome } from './file-changes.ts';
+import { type FetchedFile, saveOutcome, toObjectRow } from './file-changes.ts';
 
 export interface FilesRequest {
   resources: readonly string[];
@@ -86,17 +86,17 @@ class FetchPass {
     const fetchOne = async (file: DueFile): Promise<void> => {
       if (!this.#signal.aborted) await this.#fetch(file).catch((error: unknown) => this.#failing.abort(error));
     };
-    await pMap(this.#dueFiles(resource), fetchOne, { concurrency: MAX_PARALLEL_FILES });
+    await pMap(this.#readDueFiles(resource), fetchOne, { concurrency: MAX_PARALLEL_FILES });
     this.#signal.throwIfAborted();
   }
 
   /** Reads the files that are due, until the pass is aborted. */
-  async *#dueFiles(resource: string): AsyncGenerator<DueFile> {
+  async *#readDueFiles(resource: string): AsyncGenerator<DueFile> {
     const { warehouse, clock } = this.#context;
     const now = timestampText(clock.now());
     try {
       for (let after: FileRow | null = null, hasMore = true; hasMore && !this.#signal.aborted;) {
-        const rows: FileRow[] = await dueFiles(warehouse.own, resource, now, after, FILES_PER_STEP);
+        const rows: FileRow[] = await readDueFiles(warehouse.own, resource, now, after, FILES_PER_STEP);
         yield* await withAddresses(this.#context, resource, rows);
         after = rows.at(-1) ?? null;
         hasMore = rows.length === FILES_PER_STEP;
@@ -166,7 +166,7 @@ async function withAddresses(
     }
   }
   const hashes = [...rows, ...[...addresses.values()].map(({ declared }) => declared)].map(({ sha256 }) => sha256);
-  const objects = await storedObjects(own, [...new Set(hashes.filter((hash) => hash !== null))]);
+  const objects = await readStoredObjects(own, [...new Set(hashes.filter((hash) => hash !== null))]);
   return rows.flatMap((row): DueFile[] => {
     const file = files.find(({ field }) => field === row.field);
     const address = addresses.get(fileKeyText(row));

@@ -2,7 +2,7 @@
 // other as unknown, so a store is marked with its owner. Also finds the objects of a store that no file has.
 import { randomUUID } from 'node:crypto';
 import type { FilesSettings, StoreAddress } from '../../config/profile/file-fields.ts';
-import { knownContents } from '../../database/state/file-contents.ts';
+import { findKnownHashes } from '../../database/state/file-contents.ts';
 import type { Warehouse } from '../../database/warehouse.ts';
 import type { Clock } from '../../model/clock.ts';
 import { ConfigError, SyncError } from '../../model/errors.ts';
@@ -62,7 +62,7 @@ const OBJECTS_PER_BATCH = 200;
 export async function* findUnreferenced({ own }: Warehouse, store: ObjectStore): AsyncGenerator<StoredObject[]> {
   const withoutFile = async (objects: readonly StoredObject[]): Promise<StoredObject[]> => {
     const hashes = objects.map(({ sha256 }) => sha256);
-    const named = await knownContents(own, '_sync_files', store.name, hashes);
+    const named = await findKnownHashes(own, '_sync_files', store.name, hashes);
     return objects.filter(({ sha256 }) => !named.has(sha256));
   };
   let batch: StoredObject[] = [];

@@ -2,19 +2,19 @@
 import { storesOf } from '../../config/profile/file-fields.ts';
 import type { Profile } from '../../config/profile/profile.ts';
 import {
-  countEarlier,
-  deleteEarlier,
+  countReplacedContents,
+  deleteReplacedContents,
+  findKnownHashes,
   forgetObjects,
   forgetOldUnreferenced,
-  knownContents,
-  knownStores,
-  unreferencedObjects,
+  readStoreNames,
+  readUnreferencedObjects,
 } from '../../database/state/file-contents.ts';
 import { FILES_LEASE, resourcesWithFiles } from '../../database/state/files.ts';
 import { acquireLease, type Lease } from '../../database/state/leases.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import type { ObjectStore, StoredObject } from '../../object-store/object-store.ts';
-import { findUnreferenced, createOwnedStoreOpener, type SourceFiles } from './owned-stores.ts';
+import { createOwnedStoreOpener, findUnreferenced, type SourceFiles } from './owned-stores.ts';
 
 /** What pruning has removed; sizes in bytes. */
 export interface FilesPruned {
@@ -51,11 +51,11 @@ export async function pruneFiles(files: SourceFiles, profile: Profile): Promise<
     for (const resource of await resourcesWithFiles(own)) {
       const history = profile.resources[resource]?.history;
       if (history === undefined || history === 'all') continue;
-      pruned.rows += await countEarlier(own, resource, timestampText(before));
-      await warehouse.apply([deleteEarlier(own, resource, timestampText(before))], lease.proof());
+      pruned.rows += await countReplacedContents(own, resource, timestampText(before));
+      await warehouse.apply([deleteReplacedContents(own, resource, timestampText(before))], lease.proof());
     }
     const names = new Set(stores.map(({ name }) => name));
-    const unnamed_stores = (await knownStores(own)).filter((store) => !names.has(store));
+    const unnamed_stores = (await readStoreNames(own)).filter((store) => !names.has(store));
     const pruning = { ...files, lease, before, pruned: { ...pruned, unnamed_stores } };
     for (const store of stores) await pruneStore(pruning, store);
     return pruning.pruned;
@@ -85,7 +85,7 @@ async function pruneObjects(
 ): Promise<void> {
   const { own } = warehouse;
   const hashes = unreferenced.map(({ sha256 }) => sha256);
-  const remembered = await knownContents(own, '_sync_file_objects', store.name, hashes);
+  const remembered = await findKnownHashes(own, '_sync_file_objects', store.name, hashes);
   const leaving = unreferenced.filter(({ sha256, storedAt }) => remembered.has(sha256) || storedAt < before);
   if (leaving.length === 0) return;
   // Checks the lease just before the removal, so that no other process can name them meanwhile. After a crash between the
@@ -107,11 +107,11 @@ async function pruneObjects(
 export async function eraseUnreferenced(files: Omit<SourceFiles, 'signal'>): Promise<number> {
   const { warehouse, settings, clock } = files;
   const { own } = warehouse;
-  if ((await unreferencedObjects(own)).length === 0) return 0;
+  if ((await readUnreferencedObjects(own)).length === 0) return 0;
   const storeAt = createOwnedStoreOpener(files);
   const lease = await acquireLease(warehouse, FILES_LEASE, clock);
   try {
-    const byStore = Map.groupBy(await unreferencedObjects(own), ({ store }) => store);
+    const byStore = Map.groupBy(await readUnreferencedObjects(own), ({ store }) => store);
     for (const address of storesOf(settings)) {
       const hashes = (byStore.get(address.name) ?? []).map(({ sha256 }) => sha256);
       if (hashes.length === 0) continue;
@@ -120,7 +120,7 @@ export async function eraseUnreferenced(files: Omit<SourceFiles, 'signal'>): Pro
       // After the removal: an interrupted erasure finds the rest again.
       await warehouse.apply(forgetObjects(own, address.name, hashes), lease.proof());
     }
-    return (await unreferencedObjects(own)).length;
+    return (await readUnreferencedObjects(own)).length;
   } finally {
     await lease.release();
   }

@@ -5,12 +5,12 @@ import { pMapIterable } from 'p-map';
 import { storesOf } from '../../config/profile/file-fields.ts';
 import {
   type ContentUse,
-  filesWithContent,
-  knownContents,
-  knownStores,
+  findKnownHashes,
   markObjectsIntact,
-  type Reference,
-  referencesAfter,
+  readContentUses,
+  readReferencedContents,
+  readStoreNames,
+  type ReferencedContent,
   refetchContents,
 } from '../../database/state/file-contents.ts';
 import { FILES_LEASE } from '../../database/state/files.ts';
@@ -19,7 +19,7 @@ import { errorCode, SyncError } from '../../model/errors.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import { storeError } from '../../object-store/file-system.ts';
 import type { ObjectStore } from '../../object-store/object-store.ts';
-import { findUnreferenced, createOwnedStoreOpener, type SourceFiles } from './owned-stores.ts';
+import { createOwnedStoreOpener, findUnreferenced, type SourceFiles } from './owned-stores.ts';
 
 /** What may be wrong with a content that files name. Stable: scripts may match on them. */
 export const FILE_FAULTS = {
@@ -93,7 +93,7 @@ export async function verifyFiles(files: SourceFiles, isRepaired: boolean): Prom
     // A store that is only read may belong to another database.
     const storeAt = isRepaired ? createOwnedStoreOpener(files) : files.storeAt;
     for (const address of stores) await verifyStore(verification, await storeAt(address));
-    for (const store of await knownStores(warehouse.own)) {
+    for (const store of await readStoreNames(warehouse.own)) {
       if (!stores.some(({ name }) => name === store)) await addUnknownStore(verification, store);
     }
     return found;
@@ -134,9 +134,9 @@ async function verifyStore(verification: FilesVerification, store: ObjectStore):
   }
 }
 
-async function* readReferences(own: SourceFiles['warehouse']['own'], store: string): AsyncGenerator<Reference> {
+async function* readReferences(own: SourceFiles['warehouse']['own'], store: string): AsyncGenerator<ReferencedContent> {
   for (let after: string | null = ''; after !== null;) {
-    const references: Reference[] = await referencesAfter(own, store, after, CONTENTS_PER_COMMIT);
+    const references: ReferencedContent[] = await readReferencedContents(own, store, after, CONTENTS_PER_COMMIT);
     yield* references;
     after = references.at(-1)?.sha256 ?? null;
   }
@@ -144,9 +144,9 @@ async function* readReferences(own: SourceFiles['warehouse']['own'], store: stri
 
 /** Reports the contents of a store that the settings no longer name. */
 async function addUnknownStore({ warehouse, repaired, found }: FilesVerification, store: string): Promise<void> {
-  const [first] = await referencesAfter(warehouse.own, store, '', 1);
+  const [first] = await readReferencedContents(warehouse.own, store, '', 1);
   if (first === undefined) return;
-  const files = await filesWithContent(warehouse.own, store, first.sha256, 1);
+  const files = await readContentUses(warehouse.own, store, first.sha256, 1);
   countFault(found, { kind: 'store', store, sha256: null, files });
   repaired.left += 1;
 }
@@ -155,10 +155,10 @@ async function addFault(
   { warehouse, clock, lease, found, repaired }: FilesVerification,
   kind: FileFault,
   store: ObjectStore,
-  { sha256, shown: currentFiles }: Reference,
+  { sha256, current: currentFiles }: ReferencedContent,
 ): Promise<void> {
   const isListed = found.faults.first.length < MAX_LISTED_FAULTS;
-  const files = isListed ? await filesWithContent(warehouse.own, store.name, sha256, MAX_LISTED_FILES) : [];
+  const files = isListed ? await readContentUses(warehouse.own, store.name, sha256, MAX_LISTED_FILES) : [];
   countFault(found, { kind, store: store.name, sha256, files });
   if (lease === null) return;
   if (currentFiles === 0) {
@@ -185,7 +185,7 @@ function countFault(found: FilesVerified, fault: FaultyFile): void {
 async function findFault(
   { warehouse, signal }: FilesVerification,
   store: ObjectStore,
-  { sha256, bytes }: Reference,
+  { sha256, bytes }: ReferencedContent,
 ): Promise<FileFault | null> {
   signal.throwIfAborted();
   const hash = createHash('sha256');
@@ -199,7 +199,7 @@ async function findFault(
   } catch (error) {
     if (error instanceof SyncError && error.code === 'file_missing') {
       // It may have been pruned since its row was read.
-      const named = await knownContents(warehouse.own, '_sync_files', store.name, [sha256]);
+      const named = await findKnownHashes(warehouse.own, '_sync_files', store.name, [sha256]);
       return named.size > 0 ? 'missing' : null;
     }
     // The disk cannot read a part of the object.

@@ -3,7 +3,7 @@
 import { type CompiledQuery, sql } from 'kysely';
 import type { CheckpointRow } from '../../database/own-tables.ts';
 import { deleteSeenPages, NO_SCAN, readCheckpoint, saveCheckpoint } from '../../database/state/checkpoints.ts';
-import { deleteFilesOf } from '../../database/state/files.ts';
+import { deleteFilesOfRecords } from '../../database/state/files.ts';
 import { type ForgetRequest, unerasedRecords, updateErasure } from '../../database/state/forgotten.ts';
 import { inParts } from '../../database/state/in-parts.ts';
 import { countOpenRejects } from '../../database/state/stored-rows.ts';
@@ -53,7 +53,7 @@ async function eraseStep(context: ResourceContext, requests: readonly ForgetRequ
   await owned.commit([
     ...tables.map((table) => sql`DELETE ${fromTraces(traced, table, sql`IN (${sql.join(ids)})`)}`.compile(own)),
     // `eraseUnreferenced` finds the contents that no other record has.
-    ...deleteFilesOf(own, resource, ids),
+    ...deleteFilesOfRecords(own, resource, ids),
     ...rejects.map(({ hash, reason }) => deleteReject.where('hash', '=', hash).where('reason', '=', reason).compile()),
     ...(await erasePositions(context, ids, erase)),
     ...(await Promise.all(QUOTING_TABLES.map((table) => eraseQuotes(warehouse, table, erase)))).flat(),

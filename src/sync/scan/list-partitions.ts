@@ -36,7 +36,7 @@ export async function listPartitions(
   const now = (): number => clock.now();
   const storedKeys = (value: string): Promise<Uint8Array> =>
     walk_mode === 'full' ? keysOfListing(context, value) : Promise.resolve(new Uint8Array());
-  if ('values' in profile) return { values: profile.values, late: [], mayBeGone: false, storedKeys, now };
+  if ('values' in profile) return { values: profile.values, changed: [], mayBeGone: false, storedKeys, now };
   await verifyParents(context, profile.parent);
   const isChangedOnly = profile.changed_only && walk_mode === 'incremental' && last_success_at !== null;
   const began = isChangedOnly ? await lastScanStart(warehouse.own, resource, last_success_at) : null;
@@ -46,7 +46,7 @@ export async function listPartitions(
   const cursorParent = hasFilter ? keyParts(context.profile, cursor_key).partition : null;
   const chosen = parents.filter(({ value, syncedAt }) => since === null || syncedAt >= since || value === cursorParent);
   const changed = parents.filter(({ syncedAt }) => walk_started_at !== null && syncedAt >= walk_started_at);
-  return { values: sortedValues(chosen), late: sortedValues(changed), mayBeGone: true, storedKeys, now };
+  return { values: sortedValues(chosen), changed: sortedValues(changed), mayBeGone: true, storedKeys, now };
 }
 
 /** Returns the fingerprints of the keys of the stored rows that came from one listing. */

@@ -18,7 +18,7 @@ import type { Page, ScanEnd } from '../../pagination/page.ts';
 import { type ScanOptions, scanPages } from '../../pagination/scan-pages.ts';
 import { scanPartitions } from '../../pagination/scan-partitions.ts';
 import { updatedZone } from '../../rows/columns/updated-time.ts';
-import { checkpointAfter, SEVERAL } from '../advance-checkpoint.ts';
+import { checkpointAfter, SEVERAL_CREDENTIALS } from '../advance-checkpoint.ts';
 import { candidateStatements, olderPolicy, readCandidates } from '../deletes/detect-deletes.ts';
 import { continueAfterScan, cursorOfScan } from '../feed/feed-response.ts';
 import { addPage, type FilterEvidence } from '../filter/filter-evidence.ts';
@@ -236,5 +236,5 @@ function seenStatements(
 
 /** False for the first scan, when there are no rows, and if several credentials were used, which may see different records. */
 function mayFindDeletes({ full_credential, walk_credential }: CheckpointRow): boolean {
-  return full_credential !== null && walk_credential !== null && walk_credential !== SEVERAL;
+  return full_credential !== null && walk_credential !== null && walk_credential !== SEVERAL_CREDENTIALS;
 }

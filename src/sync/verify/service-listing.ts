@@ -9,7 +9,7 @@ import { dropForgotten, type KeyedRecord, keyRecords } from '../../load/key-reco
 import type { SourceRecord } from '../../model/json.ts';
 import type { IncompleteReason, Page, ScanEnd } from '../../pagination/page.ts';
 import { tombstoneOf } from '../../rows/columns/updated-time.ts';
-import { fingerprintOf, startScan } from '../plan.ts';
+import { fingerprintProfile, startScan } from '../plan.ts';
 import type { RunContext } from '../run-progress.ts';
 import { concludeScan } from '../scan/judge-scan.ts';
 import { openPages } from '../scan/load-pages.ts';
@@ -137,6 +137,6 @@ async function pagesToVerify(
 ): Promise<AsyncIterable<Page>> {
   const { profile, clock, owned } = context;
   if (profile.windows !== null) return readFinalWindows(context, profile.windows);
-  const start = startScan(freshCheckpoint(owned.resource, fingerprintOf(profile)), 'full', null, clock.now());
+  const start = startScan(freshCheckpoint(owned.resource, fingerprintProfile(profile)), 'full', null, clock.now());
   return openPages(context, start, { numbering: { isVerified: former !== null }, formerEndedAt });
 }

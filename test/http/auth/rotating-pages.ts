@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Profile, profileSchema } from '../../../src/config/profile/profile.ts';
 import { openWarehouse } from '../../../src/database/databases.ts';
-import { storedTokens } from '../../../src/database/state/server-state.ts';
+import { createTokenStore } from '../../../src/database/state/server-state.ts';
 import { newMeter } from '../../../src/http/client.ts';
 import { createClient } from '../../../src/http/create-client.ts';
 import { createRateLimiter, type RateLimiter } from '../../../src/http/rate-limit/rate-limiter.ts';
@@ -28,7 +28,7 @@ export async function askForPages(address: string, service: string, forMs = 0): 
     auth: { type: 'oauth', client_id: 'app', refresh_token: 'refresh-0' },
     rateLimiter,
     clock: systemClock,
-    tokens: storedTokens(warehouse),
+    tokens: createTokenStore(warehouse),
     backoff: { base: 1, cap: 20 },
   });
   let pages = 0;

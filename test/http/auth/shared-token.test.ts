@@ -1,6 +1,6 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { openWarehouse } from '../../../src/database/databases.ts';
-import { storedTokens } from '../../../src/database/state/server-state.ts';
+import { createTokenStore } from '../../../src/database/state/server-state.ts';
 import type { IssuedToken } from '../../../src/http/auth/credentials.ts';
 import { sharedToken, tokenSeal } from '../../../src/http/auth/shared-token.ts';
 import { systemClock } from '../../../src/observe/system-clock.ts';
@@ -20,7 +20,7 @@ async function asker(
 ) {
   const warehouse = await openWarehouse(address, systemClock);
   onTestFinished(() => warehouse.close());
-  const store = storedTokens(warehouse);
+  const store = createTokenStore(warehouse);
   const seal = sealFor(over.secret);
   const counted = { requests: 0 };
   const next = sharedToken({

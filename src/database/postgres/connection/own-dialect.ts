@@ -2,9 +2,9 @@
 // functions of this folder. Kysely's Postgres dialect would use its own connections, without retries and checked leases.
 import { type Dialect, PostgresAdapter, PostgresQueryCompiler } from 'kysely';
 import type { SqlResult } from '../../database.ts';
-import { statementDialect } from '../../statement-dialect.ts';
+import { createStatementDialect } from '../../statement-dialect.ts';
 import type { Session } from './session.ts';
-import { type PostgresSchema, execute, executeInUtc } from './transact.ts';
+import { execute, executeInUtc, type PostgresSchema } from './transact.ts';
 
 /** For single statements, which wait for the server. Only in a transaction is the time zone certain to be UTC. */
 export function ownDialect(database: PostgresSchema): Dialect {
@@ -36,7 +36,7 @@ export function sessionDialect(session: Session): Dialect {
 }
 
 function postgresDialect(run: (text: string, values: readonly unknown[]) => Promise<SqlResult<object>>): Dialect {
-  return statementDialect(new PostgresAdapter(), new PostgresQueryCompiler(), async ({ sql, parameters }) => {
+  return createStatementDialect(new PostgresAdapter(), new PostgresQueryCompiler(), async ({ sql, parameters }) => {
     const { rows, rowCount } = await run(sql, parameters);
     return { rows, numAffectedRows: BigInt(rowCount ?? 0) };
   });

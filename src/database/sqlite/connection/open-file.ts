@@ -17,7 +17,7 @@ import type { MigrationDialect } from '../../../../migrations/dialect.ts';
 import type { Clock } from '../../../model/clock.ts';
 import { ConfigError, messageOf, SyncError } from '../../../model/errors.ts';
 import { isUpToDate, migrate, type Migrations } from '../../migrate.ts';
-import { type RunStatement, statementDialect } from '../../statement-dialect.ts';
+import { createStatementDialect, type RunStatement } from '../../statement-dialect.ts';
 import { databaseError, hasErrorCode } from './errors.ts';
 
 /** A connection to a database file, and how its work waits for locks. */
@@ -140,7 +140,7 @@ function createLockRetry(clock: Clock, file: string): RetryWhileLocked {
 
 /** Kysely's statements on an open file. */
 export function fileDialect(run: RunStatement): Dialect {
-  return statementDialect(new SharedConnection(), new SqliteQueryCompiler(), run);
+  return createStatementDialect(new SharedConnection(), new SqliteQueryCompiler(), run);
 }
 
 /** Lets statements share the connection: otherwise a write that waits for a lock would block all reads. */

@@ -1,6 +1,6 @@
-// Opens a database file for reading, without changing the file or creating a log: for `status`, exports and `verify`. There
-// are two drivers: only Node's can read in a folder where nothing may be written, and a process that also writes to the file
-// must read it with better-sqlite3, which writes it.
+// Opens a database file for reading, without changing the file or creating a log: for `status`, exports and `verify`.
+// Two drivers are needed. Only Node's can read in a folder where the user may not write (`openReadOnly`). A process that
+// also writes to the file must read it with better-sqlite3, by which it writes (`openBesideWriter`).
 import { existsSync, statSync } from 'node:fs';
 import { DatabaseSync, type SQLInputValue, type SQLOutputValue } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
@@ -11,22 +11,22 @@ import { SnapshotLost } from '../../snapshot-reader.ts';
 import { databaseError } from './errors.ts';
 import { BUSY_TIMEOUT_MS, fileDialect } from './open-file.ts';
 
-/** A writer that is just starting holds the lock briefly. */
+/** A writer that is starting holds the lock for a moment. */
 const READ_TIMEOUT_MS = 5_000;
 
-/** A database file that is read; neither the file nor its log is changed. */
+/** A database file that is open for reading. Neither the file nor its log is changed. */
 export interface ReadOnlyFile<Tables> {
   own: Kysely<Tables>;
-  /** Names of the migrations that were applied to the file; null if it has no internal tables. */
+  /** Returns the names of the applied migrations; null if the file has no internal tables. */
   stepsDone: () => string[] | null;
   /** Begins a snapshot: later writes are not seen. */
   freeze: () => void;
-  /** Rows of a query, integers as bigint. Throws `SnapshotLost` if a file without a log was written to. */
+  /** Reads the rows of a query, integers as bigint. Throws `SnapshotLost` if a file without a log was changed meanwhile. */
   rows: (query: string) => Iterable<SQLOutputValue[]>;
   close: () => Promise<void>;
 }
 
-/** The parts in which the two drivers differ. */
+/** The functions in which the two drivers differ. */
 interface ReadConnection {
   all: (query: string, values: readonly unknown[]) => object[];
   exec: (text: string) => unknown;
@@ -34,33 +34,33 @@ interface ReadConnection {
   close: () => void;
 }
 
-/** Runs work with a driver, and translates its errors. */
-type Guarded = <T>(work: () => T) => T;
+/** Runs work with a driver, and translates its errors to `SyncError`. */
+type RunGuarded = <T>(work: () => T) => T;
 
 /**
- * Opens a file for reading, also in a folder where nothing can be written. SQLite would create a log, which could block
- * a writer under another user. A file without a log has no writer, so it is opened as immutable; only Node's driver can
- * do that. `isShared` opens it with a log, after `SnapshotLost`. Throws `ConfigError`.
+ * Opens a file for reading. If it has no log, no process writes to it, and it is opened as immutable: otherwise SQLite
+ * would create a log, which could block a writer under another user. `isShared` is true after `SnapshotLost`: then it is
+ * opened as if it had a log. Throws `ConfigError`.
  */
 export function openReadOnly<Tables>(file: string, isShared = false): ReadOnlyFile<Tables> {
-  // In this order: a later writer changes the stamp, or has a log.
+  // The stamp is read first: a writer that starts after that changes the stamp or creates a log.
   const stamp = fileStamp(file);
   const hasLog = isShared || existsSync(`${file}-wal`) || existsSync(`${file}-journal`);
-  const verify = (): void => {
+  const assertUnchanged = (): void => {
     if (!hasLog && (existsSync(`${file}-wal`) || fileStamp(file) !== stamp)) throw snapshotLost(file);
   };
-  const guarded: Guarded = (work) => {
+  const runGuarded: RunGuarded = (work) => {
     try {
       return work();
     } catch (error) {
-      // Pages of two states may look like damage.
-      verify();
+      // If the file was changed meanwhile, its pages do not fit together, and SQLite reports damage.
+      assertUnchanged();
       throw readingError(error, file, hasLog);
     }
   };
   const url = pathToFileURL(file);
   url.search = hasLog ? 'mode=ro' : 'mode=ro&immutable=1';
-  const db = guarded(() => new DatabaseSync(url, { readOnly: true, timeout: READ_TIMEOUT_MS }));
+  const db = runGuarded(() => new DatabaseSync(url, { readOnly: true, timeout: READ_TIMEOUT_MS }));
   const connection: ReadConnection = {
     // Kysely binds the values of our queries, all of which SQLite can hold.
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion
@@ -78,10 +78,10 @@ export function openReadOnly<Tables>(file: string, isShared = false): ReadOnlyFi
       if (db.isOpen) db.close();
     },
   };
-  return readOnlyFile(connection, guarded, verify);
+  return createReader(connection, runGuarded, assertUnchanged);
 }
 
-/** Identifies the state of a file. Waits if it was just written, because a second write could have the same time. */
+/** Identifies the content of a file. Waits if it was just written, because a second write could have the same time. */
 function fileStamp(file: string): string {
   const found = statSync(file, { bigint: true, throwIfNoEntry: false });
   if (found === undefined) return 'gone';
@@ -96,7 +96,7 @@ const TICK_MS = 20;
 function snapshotLost(file: string): SnapshotLost {
   return new SnapshotLost('warehouse_busy', `${file}: another process has written to it while it was read`, {
     recovery: 'retry',
-    hint: 'run the same command again: it reads beside that process then',
+    hint: 'run the same command again: it then reads while that process writes',
   });
 }
 
@@ -118,7 +118,7 @@ function readingError(error: unknown, file: string, hasLog: boolean): unknown {
     return databaseError(Object.assign(new Error(messageOf(error), { cause: error }), { code }), file);
   }
   return new ConfigError('warehouse_unreachable', `${file}: ${messageOf(error)} (${code})`, {
-    hint: `check that this user may read it and what lies beside it; where nobody is at work on it, whoever wrote it was cut off, and ${file}-wal can be read only by one who may write there: run content-sync as that user once, or copy all its files to a place of your own`,
+    hint: `check that this user may read ${file} and ${file}-wal. If no process uses them, the last one was killed: run content-sync once as a user who may write to the folder, or copy all these files to a folder of your own`,
     cause: error,
   });
 }
@@ -128,39 +128,43 @@ function readingError(error: unknown, file: string, hasLog: boolean): unknown {
  * locks.
  */
 export function openBesideWriter<Tables>(file: string): ReadOnlyFile<Tables> {
-  const guarded: Guarded = (work) => {
+  const runGuarded: RunGuarded = (work) => {
     try {
       return work();
     } catch (error) {
       throw databaseError(error, file);
     }
   };
-  const db = guarded(() => new Database(file, { readonly: true, fileMustExist: true, timeout: BUSY_TIMEOUT_MS }));
+  const db = runGuarded(() => new Database(file, { readonly: true, fileMustExist: true, timeout: BUSY_TIMEOUT_MS }));
   const connection: ReadConnection = {
     all: (query, values) => db.prepare<unknown[], object>(query).all(...values),
     exec: (text) => db.exec(text),
     iterate: (query) => db.prepare<[], SQLOutputValue[]>(query).raw().safeIntegers().iterate(),
     close: () => void db.close(),
   };
-  return readOnlyFile(connection, guarded, () => undefined);
+  return createReader(connection, runGuarded, () => undefined);
 }
 
-/** After so many rows a file without a log is compared with its state at the start. */
-const VERIFIED_ROWS = 100;
+/** After this many rows, a file without a log is checked for changes again. */
+const ROWS_PER_CHECK = 100;
 
-/** `guarded` translates errors; `verify` throws if the rows that were read are not from one state of the file. */
-function readOnlyFile<Tables>(connection: ReadConnection, guarded: Guarded, verify: () => void): ReadOnlyFile<Tables> {
+/** `assertUnchanged` throws if the file was changed since it was opened, so that the rows may not fit together. */
+function createReader<Tables>(
+  connection: ReadConnection,
+  runGuarded: RunGuarded,
+  assertUnchanged: () => void,
+): ReadOnlyFile<Tables> {
   const own = new Kysely<Tables>({
     dialect: fileDialect(({ sql, parameters }) =>
-      Promise.resolve({ rows: guarded(() => connection.all(sql, parameters)) }),
+      Promise.resolve({ rows: runGuarded(() => connection.all(sql, parameters)) }),
     ),
   });
   function* rows(query: string): Generator<SQLOutputValue[]> {
-    const found = guarded(() => connection.iterate(query));
+    const found = runGuarded(() => connection.iterate(query));
     try {
       for (let read = 0; ; read += 1) {
-        const { value, done } = guarded(() => found.next());
-        if (done === true || read % VERIFIED_ROWS === 0) verify();
+        const { value, done } = runGuarded(() => found.next());
+        if (done === true || read % ROWS_PER_CHECK === 0) assertUnchanged();
         if (done === true) return;
         yield value;
       }
@@ -178,7 +182,7 @@ function readOnlyFile<Tables>(connection: ReadConnection, guarded: Guarded, veri
         : Array.from(rows('SELECT name FROM _sync_migrations'), ([name]) => String(name));
     },
     freeze: () => {
-      guarded(() => connection.exec('BEGIN'));
+      runGuarded(() => connection.exec('BEGIN'));
       // SQLite takes the snapshot with the first read.
       Array.from(rows('SELECT 1 FROM sqlite_schema LIMIT 1'));
     },
