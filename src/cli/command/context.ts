@@ -13,6 +13,8 @@ interface ErrorOutput {
   secrets: string[];
   /** True if the command is to print JSON: its errors are then JSON too, except on a terminal. */
   json?: boolean;
+  /** True for a command that only people run: its errors are never a log line. */
+  errorsAsText?: boolean;
 }
 
 /** Everything outside the process that a command may touch; made once per process, and by tests. */
@@ -96,11 +98,11 @@ export function alignedLines(
  * command prints JSON.
  */
 export async function printError(
-  { stderr, secrets, json = false }: ErrorOutput,
+  { stderr, secrets, json = false, errorsAsText = false }: ErrorOutput,
   error: unknown,
   source?: string,
 ): Promise<void> {
-  if (stderr.isTTY === true || (error instanceof ConfigError && !json)) {
+  if (stderr.isTTY === true || errorsAsText || (error instanceof ConfigError && !json)) {
     const text = toTypableCommands(scrubOwn(errorText(error, source), secrets));
     stderr.write(`${text.split('\n').map(visibleText).join('\n')}\n`);
     return;
