@@ -1,4 +1,6 @@
-// Tests whether the profile's filter (`incremental`) lists every record that changed since a time, and few others.
+// Tests whether the profile's filter (`incremental`) lists every record that changed since a time, and few others. Example:
+// `updated_since=2026-01-05` must list what changed on the 6th, and one of a year from now nothing; a service that takes
+// the time for text, or does not know the parameter, lists too little or everything.
 import { filterName, type IncrementalProfile, NAMED_FORMATS } from '../config/profile/incremental.ts';
 import type { ResourceProfile } from '../config/profile/profile.ts';
 import type { JsonValue } from '../model/json.ts';
@@ -51,10 +53,10 @@ interface FilterTrial {
 interface FilterVerdict {
   is: 'works' | 'ignored' | 'fails';
   detail: string;
-  hint?: string;
-  /** Of one that works: how many records it listed since the chosen time, and whether it listed all since 1970. */
-  listed?: number;
-  listsAll?: boolean;
+  hint: string;
+  /** How many records it listed since the chosen time, and whether it listed all since 1970. */
+  listed: number;
+  listsAll: boolean;
 }
 
 const NO_FILTER = 'set `incremental: null` in the profile: then every sync is a full scan and writes only what changed';
@@ -69,23 +71,24 @@ export async function tryFilter(
   { unfiltered, now, lookback, shown }: FilterTrial,
 ): Promise<FilterVerdict> {
   const middleAt = chooseTime(unfiltered.records, lookback);
-  const aheadAt = now + FAR_AHEAD_MS;
+  const [at, aheadAt] = [middleAt ?? FAR_BACK_MS, now + FAR_AHEAD_MS];
   const [ahead, back] = [await request(aheadAt), await request(FAR_BACK_MS)];
-  const middle = middleAt === null ? back : await request(middleAt);
-  const at = middleAt ?? FAR_BACK_MS;
-  const is = (verdict: FilterVerdict['is'], detail: string, hint: string) => ({ is: verdict, detail, hint });
-  if (middle === 'refused') return is('fails', `the service refuses ${shown(at)}`, OTHER_FORM);
+  const middle = middleAt === null ? back : await request(at);
+  const judged = (is: FilterVerdict['is'], detail: string, hint = OTHER_FORM): FilterVerdict => {
+    const listsAll = back !== 'refused' && back.records.length >= unfiltered.records.length;
+    return { is, detail, hint, listed: middle === 'refused' ? 0 : middle.records.length, listsAll };
+  };
+  if (middle === 'refused') return judged('fails', `the service refuses ${shown(at)}`);
   if (back !== 'refused' && back.records.length + middle.records.length === 0)
-    return is('fails', `${shown(FAR_BACK_MS)} lists nothing: the filter matches no record`, OTHER_FORM);
-  const missing = middleAt === null ? null : findMissing(unfiltered, middleAt, middle);
-  if (missing !== null) {
-    const detail = `${shown(at)} does not list ${missing}: the service reads the moment otherwise`;
-    return is('fails', detail, OTHER_FORM);
-  }
+    return judged('fails', `${shown(FAR_BACK_MS)} lists nothing: the filter matches no record`);
+  const missing = middleAt === null ? null : findMissing(unfiltered, at, middle);
+  if (missing !== null)
+    return judged('fails', `${shown(at)} does not list ${missing}: the service reads the moment otherwise`);
   const [all, found] = countAll(unfiltered, ahead, back);
   if (found < all) {
     const detail = `${shown(FAR_BACK_MS)} lists ${found} of ${all} records: the other ${all - found} can never be found by the filter`;
-    return is('fails', detail, `they may have no time of change: name another field as \`updated\`; else ${NO_FILTER}`);
+    const hint = `they may have no time of change: name another field as \`updated\`; else ${NO_FILTER}`;
+    return judged('fails', detail, hint);
   }
   const tooMuch = `every sync reads so much: ${OTHER_FORM}`;
   const tooEarly = changedBefore(ahead, aheadAt).length;
@@ -93,22 +96,17 @@ export async function tryFilter(
   const before = middleAt ?? -Infinity;
   const listed = new Set(changedBefore(middle, before).map(({ key }) => key));
   if (tooEarly > 0 && changedBefore(unfiltered, before).every(({ key }) => listed.has(key)))
-    return is('ignored', `${shown(aheadAt)} still lists ${tooEarly} records: the service ignores it`, tooMuch);
+    return judged('ignored', `${shown(aheadAt)} still lists ${tooEarly} records: the service ignores it`, tooMuch);
   const [early] = changedBefore(middle, before - MAX_EARLIER_MS);
   if (early !== undefined) {
     const detail = `${shown(at)} also lists what last changed at ${toIsoTime(early.at)}: the service reads the moment otherwise`;
-    return is('ignored', detail, tooMuch);
+    return judged('ignored', detail, tooMuch);
   }
   const none = ahead === 'refused' ? 'a moment to come is refused' : 'none in a year';
+  const first = back === 'refused' ? '1970 is refused' : 'all since 1970';
   const count = `${middle.records.length}${isLastPage(middle, unfiltered) ? '' : ' and more'}`;
   const some = middleAt === null ? '' : `, ${count} since ${toIsoTime(middleAt)}`;
-  const first = back === 'refused' ? '1970 is refused' : 'all since 1970';
-  return {
-    is: 'works',
-    detail: `leaves out what did not change: ${none}, ${first}${some}`,
-    listed: middle.records.length,
-    listsAll: back !== 'refused' && back.records.length >= unfiltered.records.length,
-  };
+  return judged('works', `leaves out what did not change: ${none}, ${first}${some}`);
 }
 
 /**
@@ -136,19 +134,15 @@ function findMissing(unfiltered: ListedPage, at: number, page: ListedPage): stri
   return page.records.length === 0 && wanted.length > 0 ? 'anything' : null;
 }
 
-/** How many records must be listed since a time before all others, and how many are: by the totals, if these count what is listed. */
-function countAll(
-  unfiltered: ListedPage,
-  ahead: ListedPage | 'refused',
-  back: ListedPage | 'refused',
-): readonly [all: number, found: number] {
-  if (back === 'refused') return [0, 0];
-  const aheadTotal = ahead === 'refused' ? 0 : (ahead.total ?? 0);
+/** How many records must be listed since 1970, and how many are: by the totals, if these count what is listed. */
+function countAll(unfiltered: ListedPage, ahead: Awaited<ReturnType<RequestSince>>, back: typeof ahead) {
+  if (back === 'refused') return [0, 0] as const;
+  const { records, total } = unfiltered;
+  const isStated = total !== null && (ahead === 'refused' || (ahead.total ?? 0) < total);
   // Records without a time of change are reported on their own.
-  const untimed = unfiltered.records.filter(({ at }) => at === -Infinity).length;
-  const isStated = unfiltered.total !== null && back.total !== null && aheadTotal < unfiltered.total;
-  const [all, found] = isStated ? [unfiltered.total, back.total] : [unfiltered.records.length, back.records.length];
-  return (all ?? 0) - (found ?? 0) <= untimed ? [0, 0] : [all ?? 0, found ?? 0];
+  const untimed = records.filter(({ at }) => at === -Infinity).length;
+  const [all, found] = isStated && back.total !== null ? [total, back.total] : [records.length, back.records.length];
+  return all - found <= untimed ? ([0, 0] as const) : ([all, found] as const);
 }
 
 /** The records that changed before the time, the oldest first. */
@@ -211,11 +205,9 @@ export async function filterFinding(
   return finding(check, verdict.detail, verdict.hint);
 }
 
-/** A request that a filter must answer with certain records. */
+/** A time as `sinceValue` writes it, and the keys of records that changed then or later. */
 export interface FilterQuestion {
-  /** The time, as `sinceValue` writes it. */
   since: string;
-  /** Keys of records that changed then or later. */
   keys: readonly string[];
 }
 
@@ -303,9 +295,6 @@ function toIsoTime(epochMs: number): string {
 /** Pages whose order is compared. */
 const PAGES = 2;
 
-const HINT =
-  'set incremental.query in the profile to what sorts the listing by `updated`, newest first; else set `incremental: null`';
-
 /** Whether the listing descends by time of change, from its first two pages and `unfiltered`, the first one without that order. */
 export async function orderFinding(context: RequestContext, unfiltered: Page): Promise<CheckFinding> {
   const check = 'filter';
@@ -323,7 +312,9 @@ export async function orderFinding(context: RequestContext, unfiltered: Page): P
   const why = order.broken ?? (isPassedBy ? `its first record, of ${toIsoTime(newest)}, is not the newest` : null);
   if (why !== null) {
     const finding = profile.accept.includes('filter') ? warn : fail;
-    return finding(check, `the listing is not newest first: ${why}`, HINT);
+    const hint =
+      'set incremental.query in the profile to what sorts the listing by `updated`, newest first; else set `incremental: null`';
+    return finding(check, `the listing is not newest first: ${why}`, hint);
   }
   if (new Set(times).size < 2) return warn(check, 'too few records have a time of change to show their order');
   return ok(check, `${times.length} records on ${pages} pages descend by time of change`);

@@ -1,6 +1,6 @@
 // `content-sync init`: writes a working config from an address and a credential, and checks it.
 import { appendFileSync, chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { dirname, isAbsolute, join, relative, resolve } from 'node:path';
+import { basename, dirname, isAbsolute, join, relative, resolve } from 'node:path';
 import { Command } from 'commander';
 import { isMap, parseDocument, stringify } from 'yaml';
 import { ENV_FILE } from '../config/env-file.ts';
@@ -11,39 +11,35 @@ import { loadSettings, placementFindings } from '../config/load-settings.ts';
 import { SOURCE_NAME, type SourceSettings } from '../config/settings.ts';
 import { DEFAULT_WAREHOUSE } from '../config/warehouse-address.ts';
 import { ConfigError } from '../model/errors.ts';
+import { toYaml } from '../probe/profile.ts';
 import { checkSource, findingsText, type Section, withShortTimeouts } from './check.ts';
 import { type CliContext, EXIT_CODES, type ExitCode, print } from './command/context.ts';
 import { silentLog } from './command/sources.ts';
-import { findService, type FoundService, type NamedProfile, type ServiceOptions } from './init/find-service.ts';
+import { findService, type FoundService, type NamedProfile } from './init/find-service.ts';
 import { dropFailed, findCollections, type OwnProfile, ownProfileText } from './init/own-profile.ts';
 import { Questions } from './init/questions.ts';
+import { addressFault, serviceOptions, type ServiceOptions, withScheme } from './probe.ts';
 import { syncHere } from './sync.ts';
 
 /** Every question has an option that answers it. */
 interface InitOptions extends ServiceOptions {
   url?: string;
+  header?: string[];
   profile?: string;
   source?: string;
   warehouse?: string;
   config?: string;
   yes?: true;
+  copy: boolean;
   force?: true;
 }
 
 const DEFAULT_CONFIG = join('config', 'content-sync.yaml');
 
 export function initCommand(context: CliContext): Command {
-  return new Command('init')
-    .argument('[url]', 'Address of the content service')
+  return serviceOptions(new Command('init').argument('[url]', 'Address of the content service'))
     .option('--url <url>', 'The same as an option')
-    .option('--credential-env <name>', 'Environment variable that contains the credential')
-    .option('--user <name>', 'User name or client id, for credentials that have one')
-    .option(
-      '--auth <form>',
-      'How the credential is sent: bearer, basic, header:<name> or query:<name> (default: detected)',
-    )
     .option('--header <name=variable...>', 'Header with a secret, and the environment variable that contains it')
-    .option('--openapi <file or path>', 'OpenAPI document: a file, or a path or URL of the service')
     .option('--path <path...>', 'Listings to copy, of a service without a shipped profile (default: detected)')
     .option(
       '--profile <name>',
@@ -53,22 +49,24 @@ export function initCommand(context: CliContext): Command {
     .option('--warehouse <address>', `Database of the copy (default: ${DEFAULT_WAREHOUSE})`)
     .option('-c, --config <file>', `Config file to write (default: ${DEFAULT_CONFIG})`)
     .option('-y, --yes', 'Accept the default of every question')
+    .option('--no-copy', 'Do not make the first copy: `backfill` or `serve` makes it later')
     .option('--force', 'Replace existing files')
     .action(async (url: string | undefined, options: InitOptions) => {
+      context.errorsAsText = true;
       context.exit(await init(context, url === undefined ? options : { ...options, url }));
     });
 }
 
 async function init(context: CliContext, options: InitOptions): Promise<ExitCode> {
   const { cwd } = context;
+  const { profile, force: mayReplace = false } = options;
   const config = resolve(cwd, options.config ?? DEFAULT_CONFIG);
-  const existing = options.force === true ? null : readExisting(config, cwd);
-  const { profile } = options;
+  const existing = mayReplace ? null : readExisting(config, cwd);
   const isOwn = [options.path, options.auth, options.header, options.openapi].some((each) => each !== undefined);
   const isProbed = profile === 'probe' || (profile === undefined && isOwn);
   const given = profile === undefined || isProbed ? null : readProfile(context, profile, config);
   const questions = new Questions(context, options.yes === true);
-  const address = { message: 'Address of the content service', option: '--url', refuse: refuseAddress };
+  const address = { message: 'Address of the content service', option: '--url', refuse: addressFault };
   const url = withScheme(await questions.text(address, options.url));
   const refuse = (name: string) => refuseName(name, existing?.sources ?? []);
   const naming = { message: 'Name of the source', option: '--source', preset: sourceNameFor(url), refuse };
@@ -78,12 +76,11 @@ async function init(context: CliContext, options: InitOptions): Promise<ExitCode
   const warehouse = await questions.text(database, existing?.warehouse ?? options.warehouse);
   const [fault] = placementFindings(warehouse, [...(existing?.sources ?? []), source], false);
   if (fault !== undefined) throw new ConfigError('usage', `warehouse: ${fault.message}`);
-  const mayReplace = options.force === true;
   const added = { config, existing, source, warehouse, found, mayReplace };
   const own = await writeFiles(context, questions, added);
   const code = await checkResult(context, added, own);
   if (code !== EXIT_CODES.ok) return code;
-  if (await questions.confirm('Copy it now?')) return copyFirst(context, added);
+  if (options.copy && (await questions.confirm('Copy it now?'))) return copyFirst(context, added);
   print(context, `\nNext: content-sync backfill${optionsFor(context, added)}`);
   return code;
 }
@@ -109,21 +106,20 @@ interface NewSource {
 async function writeFiles(context: CliContext, questions: Questions, parts: NewSource): Promise<OwnProfile | null> {
   const { config, existing, source, found, mayReplace } = parts;
   const { cwd } = context;
-  const { variables, profile: base } = found;
-  const name = `${source}.profile.yaml`;
-  const path = join(dirname(config), name);
+  const { variables, profile: base, probed } = found;
+  const path = profilePath(parts);
   const hasOwn = packagedProfiles().includes(base) && readPackagedProfile(base).about?.collections !== undefined;
   const own = hasOwn ? { path, base, resources: {}, resourceNames: {} } : null;
-  const profileText = own === null ? found.profileText : ownProfileText(own);
+  const profileText = own !== null ? ownProfileText(own) : probed !== null ? toYaml(probed) : null;
   if (profileText !== null && !mayReplace) refuseExisting(path, cwd);
   const action = existing === null ? 'Write' : `Add ${source} to`;
-  const beside = profileText === null ? '' : `, and ${name} beside it`;
+  const beside = profileText === null ? '' : `, and ${basename(path)} beside it`;
   if (!(await questions.confirm(`${action} ${relative(cwd, config)}${beside}?`))) {
     throw new ConfigError('usage', 'nothing was written');
   }
   const written = [config];
   mkdirSync(dirname(config), { recursive: true });
-  const text = configText(parts, profileText === null ? base : `./${name}`);
+  const text = configText(parts, profileText === null ? base : `./${basename(path)}`);
   writeFileSync(config, text, { mode: OWNER_ONLY });
   if (profileText !== null) {
     writeFileSync(path, profileText, { mode: OWNER_ONLY });
@@ -140,19 +136,24 @@ async function writeFiles(context: CliContext, questions: Questions, parts: NewS
   return own;
 }
 
+/** Where a profile of the source is written: beside the config. */
+function profilePath({ config, source }: NewSource): string {
+  return join(dirname(config), `${source}.profile.yaml`);
+}
+
 /** Runs `check` on the new config, and drops what fails and is not needed. */
 async function checkResult(context: CliContext, added: NewSource, own: OwnProfile | null): Promise<ExitCode> {
-  const { config, source: name, found } = added;
+  const { source: name, found } = added;
   const runCheck = async (): Promise<Section[]> => {
-    const source = readSource(context, config, name);
+    const source = readSource(context, added);
     const chosen = { source: withShortTimeouts(source), log: silentLog(context) };
     return (await checkSource(chosen, source.resources, context)).sections;
   };
-  if (own !== null) await findCollections(context, readSource(context, config, name), own);
+  if (own !== null) await findCollections(context, readSource(context, added), own);
   let sections = await runCheck();
-  const written = own?.path ?? (found.profileText === null ? null : join(dirname(config), `${name}.profile.yaml`));
   const statuses = own === null ? ['fail'] : ['fail', 'warn'];
-  if (written !== null && dropFailed(written, sections, statuses)) sections = await runCheck();
+  const isWritten = own !== null || found.probed !== null;
+  if (isWritten && dropFailed(profilePath(added), sections, statuses)) sections = await runCheck();
   print(context, findingsText(name, sections).trimEnd());
   if (sections.every(({ findings }) => findings.every(({ status }) => status !== 'fail'))) return EXIT_CODES.ok;
   const place = guessIn(found, () => true);
@@ -175,8 +176,8 @@ function optionsFor({ cwd }: CliContext, { config, existing, source }: NewSource
 
 /** Runs the first backfill, and prints how many records it copied and what shows that these are all. */
 async function copyFirst(context: CliContext, added: NewSource): Promise<ExitCode> {
-  const { config, found } = added;
-  const source = readSource(context, config, added.source);
+  const { found } = added;
+  const source = readSource(context, added);
   const chosen = { source, resources: source.resources, log: silentLog(context), control: null };
   const report = await syncHere({ context, chosen, command: 'backfill', options: {}, areNamed: false });
   for (const { resource, status, inserted, unchanged, updated, error, warnings = [] } of report.resources) {
@@ -191,29 +192,12 @@ async function copyFirst(context: CliContext, added: NewSource): Promise<ExitCod
   return EXIT_CODES[report.status];
 }
 
-function readSource(context: CliContext, config: string, name: string): SourceSettings {
-  const settings = loadSettings({ path: config, env: context.env, cwd: context.cwd, source: name });
-  context.secrets.push(...settings.secrets);
+function readSource({ env, cwd, secrets }: CliContext, { config, source: name }: NewSource): SourceSettings {
+  const settings = loadSettings({ path: config, env, cwd, source: name });
+  secrets.push(...settings.secrets);
   const source = settings.sources[name];
   if (source === undefined) throw new Error('a config without its source');
   return source;
-}
-
-const NO_ADDRESS = 'expected an address such as https://cms.example.com, without user name and parameters';
-
-/** Adds a missing scheme: http for this machine, https for any other. */
-function withScheme(address: string): string {
-  if (/^[a-z]+:\/\//i.test(address)) return address;
-  return /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])(:|\/|$)/.test(address) ? `http://${address}` : `https://${address}`;
-}
-
-function refuseAddress(address: string): string | undefined {
-  // A misspelt scheme would be read as a host with a port.
-  if (/^[a-z][a-z+.-]*:(?!\/\/|\d)/i.test(address)) return NO_ADDRESS;
-  const url = URL.parse(withScheme(address));
-  const isHttp = url?.protocol === 'https:' || url?.protocol === 'http:';
-  const isPlain = url !== null && isHttp && url.username === '' && url.search === '' && url.hash === '';
-  return isPlain ? undefined : NO_ADDRESS;
 }
 
 function refuseName(name: string, taken: readonly string[]): string | undefined {

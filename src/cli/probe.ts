@@ -8,36 +8,46 @@ import { isLoopback } from '../config/warehouse-address.ts';
 import { ConfigError, messageOf } from '../model/errors.ts';
 import type { JsonValue } from '../model/json.ts';
 import { visibleText } from '../model/visible-text.ts';
-import { type ProbeOptions, type ProbeProgress, type ProbeResult, probeService } from '../probe/probe-service.ts';
+import type { ProbeProgress } from '../probe/probe-client.ts';
+import { type ProbeOptions, type ProbeResult, probeService } from '../probe/probe-service.ts';
 import { toYaml } from '../probe/profile.ts';
 import { type CliContext, EXIT_CODES, print } from './command/context.ts';
 
-interface ProbeFlags {
-  openapi?: string;
-  path: string[];
-  out?: string;
-  force?: true;
-  requests?: string;
+/** The options of `probe` and `init` about the credential and the description of a service. */
+export interface ServiceOptions {
   credentialEnv?: string;
   user?: string;
   auth?: string;
+  openapi?: string;
+  path?: string[];
+}
+
+interface ProbeFlags extends ServiceOptions {
+  out?: string;
+  force?: true;
+  requests?: string;
   allowInsecure?: true;
+}
+
+export function serviceOptions(command: Command): Command {
+  const form = 'How the credential is sent: bearer, basic, header:<name> or query:<name> (default: detected)';
+  return command
+    .option('--credential-env <name>', 'Environment variable that contains the key, token or password')
+    .option('--user <name>', 'User name or client id, for credentials that have one')
+    .option('--auth <form>', form)
+    .option('--openapi <file or path>', 'OpenAPI document: a file, or a path or URL of the service');
 }
 
 /** Exit code 3 if a line of the profile could not be verified. */
 export function probeCommand(context: CliContext): Command {
-  return new Command('probe')
-    .argument('<url>', 'Root of the API, such as https://cms.example.com/api')
-    .option('--path <path>', 'Listing below it; repeatable', addTo, [])
-    .option('--openapi <file or path>', 'OpenAPI document: a file, or a path or URL of the service')
-    .option('--credential-env <name>', 'Environment variable that contains the key, token or password')
-    .option('--user <name>', 'User name for a password (basic)')
-    .option('--auth <form>', 'Only this form: bearer, basic, header:<name> or query:<name>')
+  return serviceOptions(new Command('probe').argument('<url>', 'Root of the API, such as https://cms.example.com/api'))
+    .option('--path <path>', 'Listing below it; repeatable', (path: string, before: string[]) => [...before, path], [])
     .option('--requests <count>', 'Max requests (default: 60 for the service, and 25 for each listing)')
     .option('--out <file>', 'Write the profile to this file instead of stdout')
     .option('--force', 'Replace an existing file')
     .option('--allow-insecure', 'Send the credential over plain http to other machines too')
     .action(async (url: string, flags: ProbeFlags) => {
+      context.errorsAsText = true;
       const out = outFile(context, flags);
       const result = await probeWith(context, url, flags);
       const text = toYaml(result);
@@ -48,12 +58,10 @@ export function probeCommand(context: CliContext): Command {
     });
 }
 
-function addTo(value: string, before: string[]): string[] {
-  return [...before, value];
-}
-
 async function probeWith(context: CliContext, url: string, flags: ProbeFlags): Promise<ProbeResult> {
-  const baseUrl = parseAddress(url);
+  const fault = addressFault(url);
+  if (fault !== undefined) throw usage(fault, 'name listings with --path, and the credential with --credential-env');
+  const baseUrl = new URL(withScheme(url));
   const maxRequests = flags.requests === undefined ? undefined : parseCount(flags.requests);
   const credential = readCredential(context, flags);
   if (credential !== null && flags.allowInsecure !== true) {
@@ -62,6 +70,22 @@ async function probeWith(context: CliContext, url: string, flags: ProbeFlags): P
   writeStatus(context, `sending requests to ${baseUrl.origin}, one after the other; nothing is changed there`);
   const { auth, path: paths } = flags;
   return runProbe(context, flags.openapi, { baseUrl, credential, auth, paths, maxRequests });
+}
+
+/** What is wrong with the address of an API; undefined if nothing is. */
+export function addressFault(address: string): string | undefined {
+  const url = URL.parse(withScheme(address));
+  // A misspelt scheme would be read as a host with a port.
+  const isMisspelt = /^[a-z][a-z+.-]*:(?!\/\/|\d)/i.test(address);
+  const isHttp = !isMisspelt && (url?.protocol === 'https:' || url?.protocol === 'http:');
+  if (isHttp && url.username === '' && url.search === '' && url.hash === '') return undefined;
+  return 'expected an address such as https://cms.example.com/api, without user name or password, and without parameters';
+}
+
+/** Adds a missing scheme: http for this machine, https for any other. */
+export function withScheme(address: string): string {
+  if (/^[a-z]+:\/\//i.test(address)) return address;
+  return /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])(:|\/|$)/.test(address) ? `http://${address}` : `https://${address}`;
 }
 
 /** Probes the service in the environment of a command. `openapi` is a file, or a path or URL of the service. */
@@ -80,18 +104,6 @@ export function runProbe(
 export function refuseInsecure({ protocol, hostname }: URL, otherwise: string): void {
   if (protocol === 'https:' || isLoopback(hostname)) return;
   throw usage('the credential would be sent unencrypted', `begin the address with https://; ${otherwise}`);
-}
-
-function parseAddress(text: string): URL {
-  const url = URL.parse(text);
-  if (url === null || !/^https?:$/.test(url.protocol)) {
-    throw usage(`expected an address such as https://cms.example.com/api, got ${JSON.stringify(text)}`);
-  }
-  if (url.username !== '' || url.password !== '') {
-    throw usage('the address contains a user name or password', 'name them with --user and --credential-env');
-  }
-  if (url.search !== '' || url.hash !== '') throw usage('the address has a query', 'name listings with --path');
-  return url;
 }
 
 function parseCount(text: string): number {

@@ -1,12 +1,12 @@
-// Finds the paths that may be listings of a service: by a description (OpenAPI, OData), by an index that links to them, or
-// by usual names. Whether they are listings is decided by requesting them.
+// Finds the paths that may be listings of a service: by an index that links to them, by a description (OpenAPI, OData), or
+// by usual names. Example: `/` names `{"posts": "/api/posts"}`. Whether a path is a listing is decided by requesting it.
 import type { JsonObject, JsonValue } from '../model/json.ts';
 import { parseLinkHeader } from '../pagination/requests/listing-signals.ts';
 import { fieldAt, isObject } from '../rows/records/as-record.ts';
 import { describeResponse, displayPath, isUsable, type ProbeResponse } from './probe-client.ts';
 import type { ProbeContext } from './probed-listing.ts';
 import { recordLists } from './record-lists.ts';
-import { DESCRIBED_BY, FAMILIES, type Family, NO_CONTENT, OPENAPI_PATHS, ROOTS, USUAL_NAMES } from './vocabulary.ts';
+import { DESCRIBED_BY, FAMILIES, NO_CONTENT, OPENAPI_PATHS, ROOTS, USUAL_NAMES } from './vocabulary.ts';
 
 /** The path of a possible listing, and where it comes from, for the evidence. */
 export interface Candidate {
@@ -16,104 +16,96 @@ export interface Candidate {
   item?: string | undefined;
 }
 
-interface Discovered {
-  candidates: readonly Candidate[];
-  /** A path that is refused without a credential, or the first listing: the forms of a credential are compared there. */
-  reference: string | null;
-}
-
+/** `from` of a path that nothing but its name speaks for. */
+export const USUAL_NAME = 'a usual name';
 const MAX_LINKED = 40;
 
+interface Search {
+  context: ProbeContext;
+  open: (path: string, isAtRoot?: boolean) => Promise<ProbeResponse>;
+  /** True if the search among usual names ends at the first that wants a credential: the rest is found with it. */
+  stopsAtRefusal: boolean;
+}
+
 /**
- * The possible listings of a service, from the surest source that names any. `stopsAtRefusal`: among usual names it ends at
- * the first that wants a credential, because the rest is found with it. `isIndexed`: the links of an index count.
+ * The possible listings of a service, from the surest source that names any, and a path at which the forms of a credential
+ * can be compared: one that is refused without it, or the first listing. Without `isIndexed` the links of an index do not
+ * count. `missing` keeps what was not found: without a credential it is missing as with it.
  */
 export async function discover(
-  { context, baseUrl, missing }: Pick<Search, 'context' | 'baseUrl'> & { missing: Map<string, ProbeResponse> },
-  stopsAtRefusal: boolean,
-  isIndexed = true,
-): Promise<Discovered> {
+  context: ProbeContext,
+  missing: Map<string, ProbeResponse>,
+  { stopsAtRefusal = false, isIndexed = true } = {},
+): Promise<{ candidates: readonly Candidate[]; reference: string | null }> {
   const { client } = context;
   let refused: string | null = null;
-  const open: Open = async (path, isAtRoot = false) => {
-    const place = `${isAtRoot ? baseUrl.origin : ''}${path}`;
+  const open: Search['open'] = async (path, isAtRoot = false) => {
+    const place = `${isAtRoot ? client.baseUrl.origin : ''}${path}`;
     const response = missing.get(place) ?? (await client.get({ path, isAtRoot }));
-    // What is missing without a credential is so with it.
     if (response.status === 404) missing.set(place, response);
     // The root and a description may be refused to everyone: any other path shows more.
     const isListing = !isAtRoot && !path.endsWith('/') && !OPENAPI_PATHS.includes(path);
-    if (response.status === 401 || (response.status === 403 && isListing))
-      refused = isListing ? path : (refused ?? path);
+    if (isListing && isRefused(response)) refused = path;
+    else if (response.status === 401) refused ??= path;
     return response;
   };
-  for (const find of [...(isIndexed ? [findByIndex] : []), findByDescription, findByUsualName]) {
-    const candidates = await find({ context, baseUrl, open, stopsAtRefusal });
+  for (const find of isIndexed
+    ? [findByIndex, findByDescription, findByUsualName]
+    : [findByDescription, findByUsualName]) {
+    const candidates = await find({ context, open, stopsAtRefusal });
     if (candidates.length > 0) return { candidates, reference: refused ?? candidates[0]?.path ?? null };
   }
   return { candidates: [], reference: refused };
 }
 
-interface Search {
-  context: ProbeContext;
-  baseUrl: URL;
-  open: Open;
-  stopsAtRefusal: boolean;
+function isRefused({ status }: ProbeResponse): boolean {
+  return status === 401 || status === 403;
 }
 
-type Open = (path: string, isAtRoot?: boolean) => Promise<ProbeResponse>;
-
 /** By the response at the address, or at a usual place below it, if that links to listings. */
-async function findByIndex({ context, baseUrl, open }: Search): Promise<Candidate[]> {
+async function findByIndex({ context, open }: Search): Promise<Candidate[]> {
+  const { baseUrl } = context.client;
   for (const root of rootsBelow(baseUrl)) {
     const response = await open(`${root}/`);
     if (response.status === 401) return [];
-    const described = describedPaths(response, baseUrl);
-    for (const path of described) {
-      const found = pathsIn(context, await open(path), baseUrl);
+    const links = parseLinkHeader(response.headers['link']) ?? [];
+    const described = links.filter(({ rels }) => rels.some((rel) => DESCRIBED_BY.test(rel)));
+    for (const path of described.flatMap(({ uri }) => pathBelow(uri, response.url, baseUrl) ?? [])) {
+      const found = pathsIn(context, await open(path));
       if (found.length > 0) return found;
     }
-    const family = FAMILIES.find(
-      ({ mark }) => isUsable(response) && mark.test(response.bytes.toString('utf8', 0, 5_000)),
-    );
-    const found = family === undefined ? pathsIn(context, response, baseUrl) : await membersOf(family, root, open);
+    const text = isUsable(response) ? response.bytes.toString('utf8', 0, 5_000) : '';
+    const family = Object.keys(FAMILIES).find((name) => new RegExp(FAMILIES[name]?.[0] ?? '$^', 'i').test(text));
+    const found = family === undefined ? pathsIn(context, response) : await membersOf(family, root, open);
     if (found.length > 0) return found;
   }
   return [];
 }
 
-async function membersOf({ name, index, field, path, item }: Family, root: string, open: Open): Promise<Candidate[]> {
+async function membersOf(family: string, root: string, open: Search['open']): Promise<Candidate[]> {
+  const [, index = '', path = '', item = '', field = ''] = FAMILIES[family] ?? [];
   const response = await open(root + index);
   const list = isUsable(response) ? response.json : null;
-  const names = (Array.isArray(list) ? list : []).map((entry) => (field === '' ? entry : fieldAt(entry, field)));
-  return names.flatMap((each): Candidate[] => {
-    if (typeof each !== 'string' || /^[_.]/.test(each)) return [];
-    const [ofListing = '', ofItem] = [path, item].map((text) => root + text.replace('{name}', each));
-    return [{ path: ofListing, item: ofItem, from: `the collections of ${name}` }];
+  return (Array.isArray(list) ? list : []).flatMap((entry): Candidate[] => {
+    const name = fieldAt(entry, field);
+    if (typeof name !== 'string' || /^[_.]/.test(name)) return [];
+    const fill = (text: string): string => root + text.replace('{name}', name);
+    return [{ path: fill(path), item: fill(item), from: `the collections of ${family}` }];
   });
 }
 
-/** Paths of descriptions that a `Link` header names. */
-function describedPaths({ headers, url }: ProbeResponse, baseUrl: URL): string[] {
-  const links = (parseLinkHeader(headers['link']) ?? []).filter(({ rels }) =>
-    rels.some((rel) => DESCRIBED_BY.test(rel)),
-  );
-  return links.flatMap(({ uri }) => pathBelow(uri, url, baseUrl) ?? []);
-}
-
-async function findByDescription({ context, baseUrl, open }: Search): Promise<Candidate[]> {
-  for (const isAtRoot of baseUrl.pathname === '/' ? [false] : [false, true]) {
+async function findByDescription({ context, open }: Search): Promise<Candidate[]> {
+  for (const isAtRoot of context.client.baseUrl.pathname === '/' ? [false] : [false, true]) {
     for (const path of OPENAPI_PATHS) {
       const response = await open(path, isAtRoot);
       if (response.status === 401) break;
-      const found = pathsIn(context, response, baseUrl);
+      const found = pathsIn(context, response);
       if (found.length > 0) return found;
     }
   }
-  const metadata = await open('/$metadata');
-  return Array.from(metadata.text.matchAll(/<EntitySet\s[^>]*\bName="(\w+)"/g), ([, name]) => ({
-    path: `/${name}`,
-    from: 'GET /$metadata',
-  }));
+  const { text } = await open('/$metadata');
+  const names = Array.from(text.matchAll(/<EntitySet\s[^>]*\bName="(\w+)"/g), ([, name]) => `/${name}`);
+  return toCandidates(names, 'GET /$metadata');
 }
 
 /** An address with a path is that of the API; else the API may begin at a usual place below it. */
@@ -122,47 +114,45 @@ function rootsBelow({ pathname }: URL): readonly string[] {
 }
 
 /** The usual names at the address, below it, or capitalised; if one of them is a listing, the others are tried there too. */
-async function findByUsualName({ context: { client }, baseUrl, open, stopsAtRefusal }: Search): Promise<Candidate[]> {
-  const roots = rootsBelow(baseUrl);
+async function findByUsualName({ context: { client }, open, stopsAtRefusal }: Search): Promise<Candidate[]> {
   const places = [
     { place: (name: string) => `/${name}`, count: 30 },
     { place: (name: string) => `/${name.charAt(0).toUpperCase()}${name.slice(1)}`, count: 8 },
-    ...roots.slice(1).map((root) => ({ place: (name: string) => `${root}/${name}`, count: 4 })),
+    ...rootsBelow(client.baseUrl).flatMap((root) =>
+      root === '' ? [] : [{ place: (name: string) => `${root}/${name}`, count: 4 }],
+    ),
   ];
   for (const { place, count } of places) {
     for (const name of USUAL_NAMES.slice(0, count)) {
       const response = await open(place(name));
-      const isRefused = response.status === 401 || response.status === 403;
-      if (isRefused && (stopsAtRefusal || client.isRefused())) return [];
+      if (isRefused(response) && (stopsAtRefusal || client.isRefused())) return [];
       if (!isUsable(response) || recordLists(response.json ?? null, name).length === 0) continue;
-      return toCandidates(USUAL_NAMES.map(place), USUAL_NAME).toSorted(
-        (a, b) => Number(b.path === place(name)) - Number(a.path === place(name)),
-      );
+      const others = USUAL_NAMES.filter((each) => each !== name);
+      return toCandidates([name, ...others].map(place), USUAL_NAME);
     }
   }
   return [];
 }
 
-export const USUAL_NAME = 'a usual name';
-
-/** The listings that a response names: an OpenAPI document, the entity sets of OData, or any index of links or names. */
-export function pathsIn(context: ProbeContext, response: ProbeResponse, baseUrl: URL): Candidate[] {
+/** The listings that a response names: an OpenAPI document, or any index of links or names. */
+export function pathsIn(context: ProbeContext, response: ProbeResponse): Candidate[] {
   const { json = null, text, status, url } = response;
   if (status >= 300) return [];
   const from = describeResponse(response);
-  const documented = documentedPaths(context, json, baseUrl);
+  const documented = documentedPaths(context, json);
   if (documented.length > 0) return toCandidates(documented, from);
-  const addresses =
-    json === null ? Array.from(text.matchAll(/href="([^"]+)"|GET (\/\S+)/g), ([, a, b]) => a ?? b ?? '') : [];
-  for (const address of json === null ? addresses : addressesIn(json)) {
+  const inText = Array.from(text.matchAll(/href="([^"]+)"|GET (\/\S+)/g), ([, link, route]) => link ?? route ?? '');
+  const paths: string[] = [];
+  for (const address of json === null ? inText : addressesIn(json)) {
     // A template such as /posts{?page,size} tells the parameters as well.
     const [plain = '', parameters = ''] = address.split('{?');
-    const path = plain.includes('{') ? null : pathBelow(plain, url, baseUrl);
+    const path = plain.includes('{') ? null : pathBelow(plain, url, context.client.baseUrl);
     if (path === null || !isContent(path)) continue;
     for (const name of parameters.match(/[\w[\].$]+/g) ?? []) context.conventions.parameters.add(name);
-    documented.push(path);
+    paths.push(path);
   }
-  return toCandidates(usualFirst(documented), json === null ? `the links of ${from}` : `the index, ${from}`);
+  const usualFirst = paths.toSorted((a, b) => rankPath(a) - rankPath(b)).slice(0, MAX_LINKED);
+  return toCandidates(usualFirst, json === null ? `the links of ${from}` : `the index, ${from}`);
 }
 
 export function toCandidates(paths: readonly string[], from: string): Candidate[] {
@@ -196,47 +186,42 @@ function pathBelow(address: string, from: URL, baseUrl: URL): string | null {
   // Routes as keys are named from the root of the API, to which the index may belong: `/wp/v2/posts` at `/wp-json/wp/v2`.
   const ends = folder.split('/').map((_, at, parts) => `/${parts.slice(at).join('/')}`);
   const shared = ends.find((end) => address.startsWith(`.${end}/`)) ?? '';
-  const url = URL.parse(
-    address.startsWith('./') ? folder + address.slice(1 + shared.length) : address,
-    `${from.origin}${folder}/`,
-  );
-  const base = baseUrl.pathname.replace(/\/+$/, '');
+  const absolute = address.startsWith('./') ? folder + address.slice(1 + shared.length) : address;
+  const url = URL.parse(absolute, `${from.origin}${folder}/`);
+  const base = `${baseUrl.pathname.replace(/\/+$/, '')}/`;
   // Behind a proxy a service does not know its own scheme.
   if (url === null || url.host !== baseUrl.host || url.search !== '') return null;
-  const isBelow = url.pathname.startsWith(`${base}/`) && url.pathname.length > base.length + 1;
-  return isBelow ? displayPath(baseUrl, url) : null;
+  return url.pathname.startsWith(base) && url.pathname !== base ? displayPath(baseUrl, url) : null;
 }
 
-/** The listings of an OpenAPI or Swagger document, below the base URL; keeps the names of their query parameters. */
-export function documentedPaths({ conventions }: ProbeContext, document: JsonValue, baseUrl: URL): string[] {
+/** The listings of an OpenAPI or Swagger document; keeps the names of its query parameters, and what it says of credentials. */
+export function documentedPaths({ client, conventions }: ProbeContext, document: JsonValue): string[] {
   if (!isObject(document) || !isObject(document['paths'])) return [];
-  const { components, securityDefinitions = {} } = document;
-  const schemes = isObject(components) ? (components['securitySchemes'] ?? {}) : securityDefinitions;
+  const schemes = fieldAt(document, 'components.securitySchemes') ?? document['securityDefinitions'] ?? {};
   conventions.credentialText += JSON.stringify(schemes);
   const operations = Object.entries(document['paths']).filter(([, item]) => isObject(item) && isObject(item['get']));
   const listings = operations.filter(([path]) => !path.includes('{') && isContent(path));
-  for (const [, item] of listings) for (const name of queryParameters(item)) conventions.parameters.add(name);
+  for (const name of listings.flatMap(([, item]) => [...queryParameters(item)])) conventions.parameters.add(name);
   const hasItem = (path: string): number =>
     Number(operations.some(([other]) => other.startsWith(`${path.replace(/\/$/, '')}/{`)));
   const paths = listings.map(([path]) => path).toSorted((a, b) => hasItem(b) - hasItem(a));
   const root = apiRoot(document);
-  const base = baseUrl.pathname.replace(/\/+$/, '');
+  const base = client.baseUrl.pathname.replace(/\/+$/, '');
   return paths.map((path) => (`${root}${path}`.startsWith(`${base}/`) ? `${root}${path}`.slice(base.length) : path));
 }
 
-function apiRoot({ servers, basePath }: JsonObject): string {
-  if (typeof basePath === 'string') return basePath.replace(/\/$/, '');
-  const first = Array.isArray(servers) ? servers[0] : undefined;
-  const address = isObject(first) && typeof first['url'] === 'string' ? first['url'] : '/';
-  return (URL.parse(address, 'http://localhost')?.pathname ?? '/').replace(/\/$/, '');
+/** The path before all others: `/api/v2` of `servers: [{ url: https://cms.example.com/api/v2 }]`. */
+function apiRoot(document: JsonObject): string {
+  const server = document['basePath'] ?? fieldAt(document, 'servers[0].url');
+  const { pathname = '/' } = URL.parse(typeof server === 'string' ? server : '/', 'http://localhost') ?? {};
+  return pathname.replace(/\/$/, '');
 }
 
-function queryParameters(item: JsonValue): string[] {
-  if (!isObject(item)) return [];
-  const lists = [item['parameters'], isObject(item['get']) ? item['get']['parameters'] : undefined];
-  const named = lists.flatMap((list) => (Array.isArray(list) ? list : []).filter(isObject));
-  const inQuery = named.filter((parameter) => parameter['in'] === 'query').map(({ name }) => name);
-  return inQuery.filter((name) => typeof name === 'string');
+/** The names of parameters that an operation takes in the query. */
+function* queryParameters(value: JsonValue): Generator<string> {
+  if (isObject(value) && value['in'] === 'query' && typeof value['name'] === 'string') yield value['name'];
+  for (const below of typeof value === 'object' && value !== null ? Object.values(value) : [])
+    yield* queryParameters(below);
 }
 
 function isContent(path: string): boolean {
@@ -245,11 +230,7 @@ function isContent(path: string): boolean {
   return parts.length <= 5 && last !== '' && !NO_CONTENT.test(last) && !/\.\w{2,5}$|^\d+$|^[0-9a-f-]{16,}$/i.test(last);
 }
 
-/** The paths to try, those with usual names first. */
-function usualFirst(paths: readonly string[]): string[] {
-  return paths.toSorted((a, b) => rankPath(a) - rankPath(b)).slice(0, MAX_LINKED);
-}
-
+/** Low for usual names, and for paths with few parts. */
 function rankPath(path: string): number {
   const at = USUAL_NAMES.indexOf(path.replace(/\/$/, '').split('/').at(-1)?.toLowerCase() ?? '');
   return (at === -1 ? USUAL_NAMES.length : at) + path.split('/').length;

@@ -1,4 +1,5 @@
-// Finds the query parameters that list only what changed since a time.
+// Finds the query parameters that list only what changed since a time. Example: since next year, `updated_since=…` leaves
+// nothing of the listing, so the service reads it; `checks/filter.ts` then decides whether it lists what it should.
 import { FAR_AHEAD_MS, type RequestSince, tryFilter } from '../checks/filter.ts';
 import type { ListedPage } from '../checks/listing-scan.ts';
 import { formatTime } from '../checks/since.ts';
@@ -6,51 +7,13 @@ import type { JsonObject } from '../model/json.ts';
 import { fieldAt } from '../rows/records/as-record.ts';
 import { changeTime } from './fields.ts';
 import { describeResponse, isRefusal, type QueryParams } from './probe-client.ts';
-import { learnUnknown, type ProbedListing, recordKeyText, requestPage } from './probed-listing.ts';
-import {
-  BRACKET_PARAMS,
-  EITHER_FIELD,
-  FIELD_PARAMS,
-  FILTER_TEXTS,
-  NO_SINCE_HINT,
-  SINCE_HINT,
-  SINCE_PARAMS,
-  TIME_FORMATS,
-} from './vocabulary.ts';
+import { learnUnknown, type ProbedListing, type ReadPage, recordKeyText, requestPage } from './probed-listing.ts';
+import { FILTERS, NO_SINCE_HINT, SINCE_HINT, TIME_FORMATS } from './vocabulary.ts';
 
-/**
- * How a filter takes a time: query parameters by name, with `{since}` for the time, `{u}` for the field with the time of
- * change and `{c}` for the field that replaces it if it is null.
- */
+/** A query with `{since}` for the time, and `{u}` and `{c}` for the fields, as `FILTERS` has them. */
 type FilterForm = QueryParams;
 
 type TimeFormat = (typeof TIME_FORMATS)[number];
-
-/** Forms of one group that are tried one by one if they cannot be requested together. */
-const MAX_SINGLE = 5;
-/** Forms that change the response, but are no filter by time. */
-const MAX_DISTURBING = 3;
-const LOOKBACK_MS = 600_000;
-
-function filterGroups({ conventions: { parameters, page }, updated }: ProbedListing): (readonly FilterForm[])[] {
-  const hints = [...parameters].filter((name) => SINCE_HINT.test(name) && !NO_SINCE_HINT.test(name));
-  const ownNames = [...new Set([...hints, ...SINCE_PARAMS])];
-  const isBracketed = [...parameters, ...Object.values(page?.fields ?? {})].some((name) => /[[$]/.test(String(name)));
-  const names = isBracketed ? [BRACKET_PARAMS, ownNames, FIELD_PARAMS] : [ownNames, FIELD_PARAMS, BRACKET_PARAMS];
-  const groups = names.map((group) => group.map((name): FilterForm => ({ [name]: '{since}' })));
-  return updated.length > 1 ? [EITHER_FIELD, ...groups] : groups;
-}
-
-/** A few forms, first those written as the service writes its other parameters. */
-function alikeFirst({ conventions: { parameters, page } }: ProbedListing, forms: readonly FilterForm[]): FilterForm[] {
-  const style = [...parameters, ...Object.values(page?.fields ?? {}).map(String)].join(' ');
-  const rank = (form: FilterForm): number => {
-    const [name = ''] = Object.keys(form);
-    const isNamed = parameters.has(name) || parameters.has(name.split('[')[0] ?? '');
-    return (isNamed ? 2 : 0) + (['$', '['].some((sign) => style.includes(sign) && name.includes(sign)) ? 1 : 0);
-  };
-  return forms.toSorted((a, b) => rank(b) - rank(a)).slice(0, MAX_SINGLE);
-}
 
 interface Filter {
   form: FilterForm;
@@ -58,13 +21,20 @@ interface Filter {
   evidence: string;
 }
 
+/** Parameters that are tried where only one can be requested at a time, and expressions in one parameter. */
+const MAX_SINGLE_NAMES = 15;
+const MAX_SINGLE_TEXTS = 5;
+/** Forms that change the response, but are no filter by time. */
+const MAX_DISTURBING = 3;
+const LOOKBACK_MS = 600_000;
+
 export async function probeFilter(listing: ProbedListing): Promise<void> {
   const { findings, records, updated, conventions } = listing;
   if (records.length === 0) return findings.guessed(['incremental'], null, 'the listing is empty');
   if (records.every((record) => changeTime(record, updated) === null)) {
     return findings.proved(['incremental'], null, 'there is no time of change to ask for: each sync scans everything');
   }
-  const filter = await findFilter(listing);
+  const filter = conventions.filter === 'none' ? null : await findFilter(listing);
   if (filter === null) {
     const why =
       conventions.filter === 'none'
@@ -83,56 +53,61 @@ export async function probeFilter(listing: ProbedListing): Promise<void> {
   }
 }
 
-function fillNames({ updated }: ProbedListing, form: FilterForm): QueryParams {
-  // Filters name the field of `attributes.updatedAt` without what it is in.
-  const [u = '', c = u] = updated.map((path) => path.replace(/^(?:attributes|_source|properties)\./, ''));
-  const fill = (text: string): string => text.replaceAll('{u}', u).replaceAll('{c}', c);
-  return Object.fromEntries(Object.entries(form).map(([name, text]) => [fill(name), fill(text)]));
+async function findFilter(listing: ProbedListing): Promise<Filter | null> {
+  const { conventions, updated } = listing;
+  const { filter: known, parameters } = conventions;
+  if (known !== null && known !== 'none') {
+    const again = await verifyFilter(
+      listing,
+      known.form,
+      TIME_FORMATS.filter((each) => each === known.format),
+    );
+    if (again !== null) return again;
+  }
+  const named = [...parameters].filter((name) => SINCE_HINT.test(name) && !NO_SINCE_HINT.test(name));
+  const usual = FILTERS.filter((form) => updated.length > 1 || Object.keys(form).length === 1);
+  const { names = [], texts = [] } = Object.groupBy(usual, (form) =>
+    Object.values(form).every((takes) => takes === '{since}') ? 'names' : 'texts',
+  );
+  const all = [...named.map((name) => ({ [name]: '{since}' })), ...names];
+  if ((await learnUnknown(listing)) !== 'ignored') {
+    const first = [...likeliestFirst(listing, all).slice(0, MAX_SINGLE_NAMES)];
+    return findSingly(listing, [...first, ...likeliestFirst(listing, texts).slice(0, MAX_SINGLE_TEXTS)]);
+  }
+  return (
+    (await findTogether(listing, all, TIME_FORMATS[0])) ??
+    (await findText(listing, texts)) ??
+    (await findTogether(listing, all, TIME_FORMATS[1])) ??
+    findTogether(listing, all, TIME_FORMATS[2])
+  );
 }
 
-async function findFilter(listing: ProbedListing): Promise<Filter | null> {
-  const { filter: known } = listing.conventions;
-  if (known === 'none') return null;
-  const formats = TIME_FORMATS.filter((format) => format === known?.format);
-  const again = known === null ? null : await verifyFilter(listing, known.form, formats);
-  if (again !== null) return again;
-  const groups = filterGroups(listing);
-  const searches =
-    (await learnUnknown(listing)) === 'ignored'
-      ? [
-          () => findTogether(listing, groups.flat(), 'as_sent'),
-          () => findExpression(listing),
-          () => findTogether(listing, groups.flat(), TIME_FORMATS[1]),
-          () => findTogether(listing, groups.flat(), TIME_FORMATS[2]),
-        ]
-      : [...groups, FILTER_TEXTS].map((forms) => () => findSingly(listing, alikeFirst(listing, forms)));
-  for (const search of searches) {
-    const found = await search();
-    if (found !== null) return found;
-  }
-  return null;
+/** First the forms with a name that the service has told, then those written like its other parameters, such as `$top`. */
+function likeliestFirst({ conventions: { parameters, page } }: ProbedListing, forms: FilterForm[]): FilterForm[] {
+  const style = [...parameters, ...Object.values(page?.fields ?? {}).map(String)].join(' ');
+  const rank = (form: FilterForm): number => {
+    const [name = ''] = Object.keys(form);
+    const isNamed = parameters.has(name) || parameters.has(name.split('[')[0] ?? '');
+    return (isNamed ? 2 : 0) + (['$', '['].some((sign) => style.includes(sign) && name.includes(sign)) ? 1 : 0);
+  };
+  return forms.toSorted((a, b) => rank(b) - rank(a));
 }
 
 /** One of several forms, requested together and halved until one is left; those that only disturb are left out. */
-async function findTogether(
-  listing: ProbedListing,
-  forms: readonly FilterForm[],
-  format: TimeFormat,
-): Promise<Filter | null> {
+async function findTogether(listing: ProbedListing, forms: FilterForm[], format: TimeFormat): Promise<Filter | null> {
   let candidates = forms;
   for (let tries = 0; tries < MAX_DISTURBING; tries += 1) {
     let rest = candidates;
-    if ((await requestAhead(listing, rest, format)) === 'unchanged') return null;
+    if ((await effectOf(listing, rest, format)) === 'none') return null;
     while (rest.length > 1) {
       const half = rest.slice(0, Math.ceil(rest.length / 2));
-      rest = (await requestAhead(listing, half, format)) === 'unchanged' ? rest.slice(half.length) : half;
+      rest = (await effectOf(listing, half, format)) === 'none' ? rest.slice(half.length) : half;
     }
-    const [form] = rest;
-    if (form === undefined) return null;
+    const [form = {}] = rest;
     const found = await verifyFilter(listing, form, TIME_FORMATS);
     if (found !== null) return found;
     // A parameter that is refused in brackets is read in another form: `filter[a][gte]` where `filter` is a text.
-    const isRefused = (await requestAhead(listing, [form], format)) === 'refused';
+    const isRefused = (await effectOf(listing, [form], format)) === 'refused';
     const nameOf = (each: FilterForm): string => Object.keys(each)[0]?.split('[')[0] ?? '';
     candidates = candidates.filter((each) => each !== form && !(isRefused && nameOf(each) === nameOf(form)));
   }
@@ -140,15 +115,14 @@ async function findTogether(
 }
 
 /** As a rule, an expression that is not understood is refused: this shows whether a parameter takes expressions at all. */
-async function findExpression(listing: ProbedListing): Promise<Filter | null> {
-  const byName = Map.groupBy(FILTER_TEXTS, (form) => Object.keys(form).join());
-  const firsts = [...byName.values()].flatMap((forms) => forms.slice(0, 1));
-  return (await requestAhead(listing, firsts, 'as_sent')) === 'unchanged' ? null : findSingly(listing, FILTER_TEXTS);
+async function findText(listing: ProbedListing, texts: FilterForm[]): Promise<Filter | null> {
+  const ofEachName = [...new Map(texts.toReversed().map((form) => [Object.keys(form)[0], form])).values()];
+  return (await effectOf(listing, ofEachName, 'as_sent')) === 'none' ? null : findSingly(listing, texts);
 }
 
-async function findSingly(listing: ProbedListing, forms: readonly FilterForm[]): Promise<Filter | null> {
+async function findSingly(listing: ProbedListing, forms: FilterForm[]): Promise<Filter | null> {
   for (const form of forms) {
-    const effect = await requestAhead(listing, [form], 'as_sent');
+    const effect = await effectOf(listing, [form], 'as_sent');
     // If every unknown name is refused, a refusal says nothing about this one.
     const isRead = effect === 'empty' || (effect === 'refused' && listing.conventions.unknown === 'ignored');
     const found = isRead ? await verifyFilter(listing, form, TIME_FORMATS) : null;
@@ -157,24 +131,24 @@ async function findSingly(listing: ProbedListing, forms: readonly FilterForm[]):
   return null;
 }
 
+/** The effect of forms with a time to come: a filter lists nothing, or refuses how the time is written. */
+async function effectOf(
+  listing: ProbedListing,
+  forms: readonly FilterForm[],
+  format: TimeFormat,
+): Promise<'empty' | 'refused' | 'none'> {
+  const at = serviceTime(listing) + FAR_AHEAD_MS;
+  const { response, records } = await requestSince(listing, Object.assign({}, ...forms), at, format);
+  if (records === null) return isRefusal(response) ? 'refused' : 'none';
+  return records.length === 0 ? 'empty' : 'none';
+}
+
 function serviceTime({ first, clock }: ProbedListing): number {
   return first.serverDate ?? clock.now();
 }
 
-/** The effect of parameters with a future time: a filter lists nothing, or refuses the form of the time. */
-async function requestAhead(
-  listing: ProbedListing,
-  forms: readonly FilterForm[],
-  format: TimeFormat,
-): Promise<'empty' | 'refused' | 'unchanged'> {
-  const form: FilterForm = Object.assign({}, ...forms);
-  const { response, records } = await requestSince(listing, form, serviceTime(listing) + FAR_AHEAD_MS, format);
-  if (records === null) return isRefusal(response) ? 'refused' : 'unchanged';
-  return records.length === 0 ? 'empty' : 'unchanged';
-}
-
 /** Requests the listing since a time, which is written like the records' own times. */
-function requestSince(listing: ProbedListing, form: FilterForm, at: number, format: TimeFormat) {
+function requestSince(listing: ProbedListing, form: FilterForm, at: number, format: TimeFormat): Promise<ReadPage> {
   const { records, updated, firstPage } = listing;
   const times = records.map((record) => fieldAt(record, updated[0] ?? ''));
   const like = times.find((time) => typeof time === 'string' || typeof time === 'number') ?? '';
@@ -184,39 +158,38 @@ function requestSince(listing: ProbedListing, form: FilterForm, at: number, form
   return requestPage(listing, { ...firstPage, ...query });
 }
 
-/** Requests nothing, everything and some; null if no format gives the responses that were requested. */
+function fillNames({ updated }: ProbedListing, form: FilterForm): QueryParams {
+  // Filters name the field of `attributes.updatedAt` without what it is in.
+  const [u = '', c = u] = updated.map((path) => path.replace(/^(?:attributes|_source|properties)\./, ''));
+  const fill = (text: string): string => text.replaceAll('{u}', u).replaceAll('{c}', c);
+  return Object.fromEntries(Object.entries(form).map(([name, text]) => [fill(name), fill(text)]));
+}
+
+/** The form with the first of the formats in which it lists nothing, everything and some, as each was requested. */
 async function verifyFilter(
   listing: ProbedListing,
   form: FilterForm,
   formats: readonly TimeFormat[],
 ): Promise<Filter | null> {
-  const now = serviceTime(listing);
   const { id, updated, isComplete, conventions } = listing;
-  const toListed = (records: readonly JsonObject[]): ListedPage => ({
-    records: records.map((record) => {
-      return { key: recordKeyText(record, id), text: '', at: changeTime(record, updated) ?? -Infinity };
-    }),
-    total: null,
-    isComplete: isComplete === true,
-  });
-  const unfiltered = toListed(listing.records);
+  const toListed = (records: readonly JsonObject[]): ListedPage => {
+    const at = (record: JsonObject): number => changeTime(record, updated) ?? -Infinity;
+    const listed = records.map((record) => ({ key: recordKeyText(record, id), text: '', at: at(record) }));
+    return { records: listed, total: null, isComplete: isComplete === true };
+  };
+  const trial = { unfiltered: toListed(listing.records), now: serviceTime(listing), lookback: LOOKBACK_MS };
   for (const format of formats) {
-    if ((await requestAhead(listing, [form], format)) !== 'empty') continue;
+    if ((await effectOf(listing, [form], format)) !== 'empty') continue;
     let last = listing.first;
     const request: RequestSince = async (at) => {
       const { response, records } = await requestSince(listing, form, at, format);
       last = response;
       return records === null ? 'refused' : toListed(records);
     };
-    const { is, listed, listsAll } = await tryFilter(request, {
-      unfiltered,
-      now,
-      lookback: LOOKBACK_MS,
-      shown: String,
-    });
+    const { is, listed, listsAll } = await tryFilter(request, { ...trial, shown: String });
     if (is !== 'works' || listsAll !== true) continue;
     const unknown = conventions.unknown === 'ignored' ? 'changes nothing' : 'is refused, or taken for a filter';
-    const evidence = `${describeResponse(last)}, ${listed} of ${unfiltered.records.length} records, none earlier; none since next year, all since 1970; an unknown parameter ${unknown}`;
+    const evidence = `${describeResponse(last)}, ${listed} of ${listing.records.length} records, none earlier; none since next year, all since 1970; an unknown parameter ${unknown}`;
     return { form, format, evidence };
   }
   return null;

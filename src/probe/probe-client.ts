@@ -1,4 +1,5 @@
-// The HTTP client of the experiments: within a budget of requests, it returns every response, also refusals.
+// The HTTP client of the experiments. Unlike that of a sync it returns refusals too: that `/posts?limit=2` is answered
+// by 400 is a finding. It sends GET only, one request at a time, at the pace of the service, within a budget.
 import type { Network } from '../config/network.ts';
 import { profileSchema } from '../config/profile/profile.ts';
 import { rateDialectSchema } from '../config/profile/rate-dialect.ts';
@@ -8,7 +9,7 @@ import { type AnswerHeaders, createJudge } from '../http/outcome/outcome-table.t
 import { interpret } from '../http/outcome/read-answer.ts';
 import { readAnswerLimits } from '../http/rate-limit/answer-limits.ts';
 import { createRateLimiter, type RateLimiter } from '../http/rate-limit/rate-limiter.ts';
-import { firstTarget, redirectTarget, type RequestTarget } from '../http/redirect.ts';
+import { firstTarget, redirectTarget } from '../http/redirect.ts';
 import type { Clock } from '../model/clock.ts';
 import { SyncError } from '../model/errors.ts';
 import type { JsonValue } from '../model/json.ts';
@@ -47,6 +48,8 @@ export interface ProbeResponse {
   bytes: Buffer;
   /** Why the response cannot be used; empty for a usable 2xx. */
   problem: string;
+  /** True if the same request may have another response later. */
+  mayRetry: boolean;
   /** By the response's own `Date`, in epoch milliseconds. */
   serverDate: number | null;
 }
@@ -94,20 +97,34 @@ export class RequestsSpent extends Error {
   override readonly name = 'RequestsSpent';
 }
 
-interface ProbeClientOptions {
-  baseUrl: URL;
-  credential: Credential | null;
-  clock: Clock;
-  secrets: readonly string[];
+export interface ProbeProgress {
+  /** `credential`, `listings`, or the name of the resource that is examined. */
+  about: string;
+  /** Path and query of the request that is sent now, without the credential. */
+  requested: string;
+  /** Requests sent, this one included. */
+  requests: number;
   maxRequests: number;
-  /** True if the user has set it. */
-  isFixed: boolean;
-  signal: AbortSignal;
-  /** The proxies of the environment; none if absent. */
-  network?: Network | undefined;
-  onRequest?: ((requested: string, number: number) => void) | undefined;
 }
 
+export interface ProbeClientOptions {
+  /** Http or https; paths are requested below it. */
+  baseUrl: URL;
+  /** Null for a service that wants none. */
+  credential: Credential | null;
+  /** If absent, enough to find a listing, and then more (`allowMore`). */
+  maxRequests?: number | undefined;
+  clock: Clock;
+  /** The proxies of the environment; none if absent. */
+  network?: Network | undefined;
+  /** Texts that must not be written. */
+  secrets: string[];
+  signal: AbortSignal;
+  progress?: ((progress: ProbeProgress) => void) | undefined;
+}
+
+/** Of which some are those of the first listing. */
+const SEARCH_REQUESTS = 67;
 const MAX_ATTEMPTS = 3;
 /** Of a description that is no JSON. */
 const MAX_TEXT_BYTES = 500_000;
@@ -118,11 +135,9 @@ const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 
 const judge = createJudge([]);
 
-/**
- * Sends GET requests to an unknown service: each address once, one at a time, at the pace that the service states, and at
- * most `maxRequests` of them.
- */
+/** Sends GET requests to an unknown service: each address once, and at most `maxRequests` of them. */
 export class ProbeClient implements AsyncDisposable {
+  readonly baseUrl: URL;
   readonly #options: ProbeClientOptions;
   readonly #agent: ReturnType<typeof createAgent>;
   readonly #exchange: SendRequest;
@@ -135,17 +150,19 @@ export class ProbeClient implements AsyncDisposable {
   /** Requests sent, redirects and repetitions included. */
   spent = 0;
   maxRequests: number;
-  /** Requests that are kept for later: if no others remain, `RequestsSpent` is thrown. */
-  reserved = 0;
+  /** How the credential is sent. */
   form: CredentialForm = NO_CREDENTIAL;
+  /** What is examined, for the progress. */
+  about = 'credential';
 
   constructor(options: ProbeClientOptions) {
-    const { clock, network } = options;
+    const { clock, network, maxRequests = SEARCH_REQUESTS } = options;
     const defaults = profileSchema.parse({ resources: { any: { path: '/', page: { style: 'page' } } } });
     const http = { ...defaults.http, timeout: 30_000, headers_timeout: 20_000 };
     const dialect = rateDialectSchema.parse('auto');
     this.#options = options;
-    this.maxRequests = options.maxRequests;
+    this.baseUrl = options.baseUrl;
+    this.maxRequests = maxRequests;
     this.#agent = createAgent(http, network);
     this.#exchange = createExchange(this.#agent, http, clock);
     this.#limiter = createRateLimiter({ clock, dialect, share: 0.9, concurrency: 1, maxWaitMs: MAX_WAIT_MS });
@@ -156,13 +173,9 @@ export class ProbeClient implements AsyncDisposable {
     await this.#limiter.close();
   }
 
-  get remaining(): number {
-    return Math.max(0, this.maxRequests - this.spent - this.reserved);
-  }
-
   /** Further requests are allowed, unless the user has set their number. */
   allowMore(requests: number): void {
-    if (!this.#options.isFixed) this.maxRequests += requests;
+    if (this.#options.maxRequests === undefined) this.maxRequests += requests;
   }
 
   /** True if the service has responded with nothing but 401 and 403. */
@@ -173,8 +186,7 @@ export class ProbeClient implements AsyncDisposable {
   /** Throws `SyncError` if requests were sent, and the service has not responded to any. */
   refuseSilence(): void {
     if (this.statuses.size > 0 || this.#lastProblem === '') return;
-    const { origin } = this.#options.baseUrl;
-    throw new SyncError('probe_failed', `nothing answers at ${origin}: ${this.#lastProblem}`, {
+    throw new SyncError('probe_failed', `nothing answers at ${this.baseUrl.origin}: ${this.#lastProblem}`, {
       recovery: 'stop',
       hint: 'check the address, that the service runs, and what stands between here and there (network, proxy, certificate)',
     });
@@ -182,74 +194,68 @@ export class ProbeClient implements AsyncDisposable {
 
   /** The path to which redirects have led: requested there, a listing costs one request instead of two. */
   finalPath({ url }: ProbeResponse): string {
-    return displayPath(this.#options.baseUrl, new URL(url.pathname, url));
+    return displayPath(this.baseUrl, new URL(url.pathname, url));
   }
 
   /** Throws `RequestsSpent`, `DeferredError` for a wait that is too long, and the signal's reason. */
   get(request: ProbeRequest): Promise<ProbeResponse> {
-    const { form = this.form, isFalse = false } = request;
-    const url = requestUrl(this.#options.baseUrl, request);
-    const { headers = {} } = request;
+    const { form = this.form, isFalse = false, headers = {} } = request;
+    const url = requestUrl(this.baseUrl, request);
     const key = `${form.shown} ${isFalse ? 'false' : 'own'} ${url.href} ${JSON.stringify(headers)}`;
     const known = this.#responses.get(key);
     if (known !== undefined) return known;
-    const response = this.#getOnce(url, { form, isFalse, headers });
+    const response = this.#follow(url, { form, isFalse, headers });
     this.#responses.set(key, response);
     // A request that could not be sent may be sent again.
     response.catch(() => this.#responses.delete(key));
     return response;
   }
 
-  async #getOnce(
-    url: URL,
-    { form, isFalse, headers }: Required<Pick<ProbeRequest, 'form' | 'isFalse' | 'headers'>>,
-  ): Promise<ProbeResponse> {
-    const { baseUrl, credential, secrets } = this.#options;
-    const sent = Object.entries(headers).map(([name, value]) => ` (${name}: ${value})`);
-    const requested = scrub(displayPath(baseUrl, url) + sent.join(''), secrets);
+  /** Sends a request, follows redirects, and tries again what may succeed later. */
+  async #follow(url: URL, { form, isFalse, headers }: Pick<Required<ProbeRequest>, 'form' | 'isFalse' | 'headers'>) {
+    const { credential, secrets } = this.#options;
+    const shown = Object.entries(headers).map(([name, value]) => ` (${name}: ${value})`);
+    const requested = scrub(displayPath(this.baseUrl, url) + shown.join(''), secrets);
     const secret = credential === null ? '' : isFalse ? falseSecret(credential.secret) : credential.secret;
-    const policy = { home: baseUrl.origin, allowsOthers: false, secrets };
+    const policy = { home: this.baseUrl.origin, allowsOthers: false, secrets };
     let target = firstTarget(url, policy);
     for (let attempts = 1; ;) {
-      const own = target.credentialed && secret !== '' ? form.carry(secret) : {};
-      const carried = { ...own, headers: { ...headers, ...own.headers } };
-      let { response, mayRetry } = await this.#send(target, carried, requested);
+      const carried = target.credentialed && secret !== '' ? form.carry(secret) : {};
+      const sent = new URL(target.url);
+      for (const [name, value] of Object.entries(carried.query ?? {})) sent.searchParams.set(name, value);
+      const answered = await this.#send(sent, { ...headers, ...carried.headers }, requested);
+      const response = { ...answered, url: target.url };
       if (REDIRECTS.has(response.status)) {
         try {
           target = redirectTarget(target, response.headers['location'], policy);
           continue;
         } catch (error) {
           if (!(error instanceof SyncError)) throw error;
-          response = { ...response, problem: error.message };
-          mayRetry = false;
+          Object.assign(response, { problem: error.message, mayRetry: false });
         }
       }
-      if (!mayRetry || attempts >= MAX_ATTEMPTS) {
-        if (response.status !== 0) this.statuses.add(response.status);
-        this.#lastProblem = response.problem;
-        if (response.status === 401 || response.status === 403) {
-          this.lastChallenge = `${String(response.headers['www-authenticate'] ?? '')} ${response.text}`;
-        }
-        return response;
-      }
+      if (!response.mayRetry || attempts >= MAX_ATTEMPTS) return this.#note(response);
       attempts += 1;
     }
   }
 
+  #note(response: ProbeResponse): ProbeResponse {
+    const { status, problem, headers, text } = response;
+    if (status !== 0) this.statuses.add(status);
+    this.#lastProblem = problem;
+    const isRefused = status === 401 || status === 403;
+    if (isRefused) this.lastChallenge = `${String(headers['www-authenticate'] ?? '')} ${text}`;
+    return response;
+  }
+
   /** Sends one request when the rate limiter permits it; the limits that the response states apply to the next one. */
-  async #send(
-    target: RequestTarget,
-    carried: ReturnType<CredentialForm['carry']>,
-    requested: string,
-  ): Promise<{ response: ProbeResponse; mayRetry: boolean }> {
-    const { clock, signal, onRequest } = this.#options;
+  async #send(url: URL, headers: QueryParams, requested: string): Promise<ProbeResponse> {
+    const { clock, signal, progress } = this.#options;
     signal.throwIfAborted();
-    if (this.remaining === 0) throw new RequestsSpent(`no request is left for ${requested}`);
+    if (this.spent >= this.maxRequests) throw new RequestsSpent(`no request is left for ${requested}`);
     this.spent += 1;
-    onRequest?.(requested, this.spent);
-    const url = new URL(target.url);
-    for (const [name, value] of Object.entries(carried.query ?? {})) url.searchParams.set(name, value);
-    const request = { url, method: 'GET' as const, headers: { ...HEADERS, ...carried.headers }, signal };
+    progress?.({ about: this.about, requested, requests: this.spent, maxRequests: this.maxRequests });
+    const request = { url, method: 'GET' as const, headers: { ...HEADERS, ...headers }, signal };
     return this.#limiter.run(
       'incremental',
       async (dialect) => {
@@ -259,18 +265,19 @@ export class ProbeClient implements AsyncDisposable {
           const { response: seen, bytes } = interpret(wire, () => true, { ...BODY_LIMITS, reservation });
           const limits = readAnswerLimits({ ...wire, body: seen.json }, dialect);
           const { outcome, reason } = judge({ ...seen, limits });
-          const { status, headers } = wire;
-          const serverDate = clockOf(headers['date'], clock.now());
-          const problem = outcome === 'ok' ? '' : reason;
+          const { status } = wire;
           const { json } = seen;
           const isJson = status >= 300 || json !== undefined;
-          const text = isJson ? seen.excerpt.slice(0, 2_000) : wire.bytes.toString('utf8', 0, MAX_TEXT_BYTES);
-          const response = { requested, url: target.url, status, headers, json, text, bytes, problem, serverDate };
           // A success whose body is not JSON has none the next time either.
           const isSuccess = wire.failure === null && status >= 200 && status < 300;
-          const mayRetry = (outcome === 'limited' || outcome === 'retry') && !isSuccess;
-          const facts = status === 0 ? null : { ...wire, limits, limited: outcome === 'limited' };
-          return { result: { response, mayRetry }, facts };
+          const result = {
+            ...{ requested, url, status, json, bytes, headers: wire.headers },
+            text: isJson ? seen.excerpt.slice(0, 2_000) : wire.bytes.toString('utf8', 0, MAX_TEXT_BYTES),
+            problem: outcome === 'ok' ? '' : reason,
+            mayRetry: (outcome === 'limited' || outcome === 'retry') && !isSuccess,
+            serverDate: clockOf(wire.headers['date'], clock.now()),
+          };
+          return { result, facts: status === 0 ? null : { ...wire, limits, limited: outcome === 'limited' } };
         } finally {
           reservation.release();
         }

@@ -1,6 +1,4 @@
 // Finds a profile for an unknown service: runs the experiments with each of its listings, in order.
-import type { Network } from '../config/network.ts';
-import type { Clock } from '../model/clock.ts';
 import { ConfigError, SyncError } from '../model/errors.ts';
 import { holdsSecret, scrub } from '../observe/scrub.ts';
 import { type Credential, namedHeaders, parseForm } from './credential-forms.ts';
@@ -9,31 +7,13 @@ import { probeFilter } from './filter.ts';
 import { probeId, probeItem } from './item.ts';
 import { findListings, type ListingSearch } from './listings.ts';
 import { probePages } from './pages.ts';
-import { ProbeClient, RequestsSpent } from './probe-client.ts';
-import type { ProbeContext, ProbedListing } from './probed-listing.ts';
+import { ProbeClient, type ProbeClientOptions, RequestsSpent } from './probe-client.ts';
+import { newConventions, type ProbeContext, type ProbedListing } from './probed-listing.ts';
 import { type Finding, type FittedProfile, newFindings, profileFrom } from './profile.ts';
 
-export interface ProbeOptions extends ListingSearch {
-  /** If absent, 60 for the service and 25 for each listing. */
-  maxRequests?: number | undefined;
+export interface ProbeOptions extends ProbeClientOptions, ListingSearch {
   /** Chooses among the listings that were found; all of them if absent. */
   choose?: ((listings: readonly ListingSummary[]) => Promise<readonly string[]>) | undefined;
-  clock: Clock;
-  network?: Network | undefined;
-  /** Texts that must not be written: the credential is added. */
-  secrets: string[];
-  signal: AbortSignal;
-  progress?: ((progress: ProbeProgress) => void) | undefined;
-}
-
-export interface ProbeProgress {
-  /** `credential`, `listings`, or the name of the resource that is examined. */
-  about: string;
-  /** Path and query of the request that is sent now, without the credential. */
-  requested: string;
-  /** Requests sent, this one included. */
-  requests: number;
-  maxRequests: number;
 }
 
 /** A listing that was found, with the number of records that were seen and that the service tells. */
@@ -66,10 +46,8 @@ const EXPERIMENTS: readonly [string, (listing: ProbedListing, ids: readonly stri
   ['incremental', probeFilter],
 ];
 
-/** Requests for the service, and for each listing; while no listing is found, some of those of the first one are used. */
 const SERVICE_REQUESTS = 60;
 const LISTING_REQUESTS = 25;
-const SEARCH_REQUESTS = 67;
 
 /**
  * Finds a profile for a service by experiment: GET only, one request at a time, at the service's pace, at most
@@ -77,27 +55,14 @@ const SEARCH_REQUESTS = 67;
  * was found, `DeferredError` if the service demands a wait of more than a minute, and the signal's reason.
  */
 export async function probeService(options: ProbeOptions): Promise<ProbeResult> {
-  const { baseUrl, clock, credential, signal, secrets, network, choose } = options;
+  const { clock, credential, secrets, choose } = options;
   refuseUnknownForm(options);
   if (credential !== null) secrets.push(credential.secret, ...Object.values(credential.headers ?? {}));
-  let about = 'credential';
-  const { maxRequests = SEARCH_REQUESTS } = options;
-  const onRequest = (requested: string, requests: number): void =>
-    options.progress?.({ about, requested, requests, maxRequests: client.maxRequests });
-  const common = { network, baseUrl, credential, clock, secrets, signal, isFixed: options.maxRequests !== undefined };
-  await using client = new ProbeClient({ ...common, maxRequests, onRequest });
+  await using client = new ProbeClient(options);
   try {
-    const nothing = { unknown: null, page: null, filter: null, item: null, gone: null };
-    const seen = {
-      parameters: new Set<string>(),
-      credentialText: '',
-      updated: [],
-      isUnsized: false,
-      largestUnpaged: 0,
-    };
-    const context: ProbeContext = { client, clock, conventions: { ...nothing, ...seen }, notes: [] };
+    const context = { client, clock, conventions: newConventions(), notes: [] as string[] };
     const findings = newFindings();
-    const all = await findListings(context, options, findings, () => (about = 'listings'));
+    const all = await findListings(context, options, findings);
     if (all.length === 0) throw noListing(client, options);
     const chosen = choose === undefined ? null : await choose(all.map(toSummary));
     const selected = chosen === null ? all : all.filter(({ name }) => chosen.includes(name));
@@ -107,18 +72,18 @@ export async function probeService(options: ProbeOptions): Promise<ProbeResult> 
     const empty = selected.filter((listing) => !listings.includes(listing)).map(({ path }) => path);
     if (empty.length > 0) context.notes.push(`empty, and so not copied: ${empty.join(', ')} (run this again later)`);
     client.allowMore(SERVICE_REQUESTS + LISTING_REQUESTS * listings.length - client.maxRequests);
-    const each = Math.floor(client.remaining / listings.length);
+    const { maxRequests } = client;
+    const each = Math.floor((maxRequests - client.spent) / listings.length);
     for (const [at, listing] of listings.entries()) {
-      about = listing.name;
       // What one listing leaves, the next ones may use, and the first needs most.
-      const others = listings.length - at - 1;
-      client.reserved = Math.floor((others * each) / 3);
+      client.maxRequests = maxRequests - Math.floor(((listings.length - at - 1) * each) / 3);
+      client.about = listing.name;
       await probeListing(listing);
     }
-    return toResult(options, [...findings.all, ...listings.flatMap((each) => each.findings.all)], context, listings);
+    return toResult(options, [...findings.all, ...listings.flatMap((one) => one.findings.all)], context, listings);
   } catch (error) {
-    if (error instanceof RequestsSpent) throw nothingFound(`${maxRequests} requests were not enough to find a listing`);
-    throw error;
+    if (!(error instanceof RequestsSpent)) throw error;
+    throw nothingFound(`${client.maxRequests} requests were not enough to find a listing`);
   }
 }
 

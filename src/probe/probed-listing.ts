@@ -34,6 +34,11 @@ export interface Conventions {
   gone: number | null;
 }
 
+export function newConventions(): Conventions {
+  const unlearned = { unknown: null, page: null, filter: null, item: null, gone: null, updated: [] };
+  return { ...unlearned, parameters: new Set(), credentialText: '', isUnsized: false, largestUnpaged: 0 };
+}
+
 export interface ProbeContext {
   client: ProbeClient;
   clock: Clock;
@@ -72,8 +77,18 @@ export interface ProbedListing extends ProbeContext {
   findings: Findings;
 }
 
-/** Requests the listing with further parameters; `records` is null if that is refused or cannot be read. */
-export async function requestPage(listing: ProbedListing, more: QueryParams, headers: QueryParams = {}) {
+/** A page of the listing; `records` is null if it was refused or cannot be read. */
+export interface ReadPage {
+  response: ProbeResponse;
+  records: JsonObject[] | null;
+}
+
+/** Requests the listing with further parameters. */
+export async function requestPage(
+  listing: ProbedListing,
+  more: QueryParams,
+  headers: QueryParams = {},
+): Promise<ReadPage> {
   const { client, path, query, starter, recordsPath, unwrap } = listing;
   const response = await client.get({ path, query: { ...query, ...starter, ...more }, headers });
   return { response, records: recordsIn(response, recordsPath, unwrap) };

@@ -1,5 +1,6 @@
-// Makes a profile of the findings, and writes it with the evidence for each line.
-import { Document, isCollection, isMap, isNode, isPair, isScalar, type Node } from 'yaml';
+// Makes a profile of the findings, and writes it with the evidence for each line. Example: the finding that `id` of posts
+// is `uuid`, "in all 100 records, no two alike", becomes the line `id: uuid # in all 100 records, no two alike`.
+import { Document, isCollection, isMap, isScalar } from 'yaml';
 import { escapePlaceholders } from '../config/file/interpolate.ts';
 import { extendFamily } from '../config/load-profile.ts';
 import { type Profile, profileSchema } from '../config/profile/profile.ts';
@@ -79,7 +80,7 @@ export function profileFrom(findings: readonly Finding[]): FittedProfile {
     });
     rest = tried.filter((finding) => !refused.some((part) => isWithin(finding, part)));
     if (rest.some(({ path }) => path[0] === 'resources')) continue;
-    const example = lost[0] ?? findings.find((finding) => !rest.includes(finding));
+    const [example] = findings.filter((finding) => !rest.includes(finding));
     const value = `${example?.path.join('.')} would be ${JSON.stringify(example?.value)}`;
     throw new SyncError('probe_failed', `a profile cannot say how this service is read: ${value}`, {
       recovery: 'stop',
@@ -112,14 +113,21 @@ const MAX_EVIDENCE = 220;
 
 type Written = FittedProfile & { baseUrl: string; requests: number; notes: readonly string[] };
 
-/** The profile as a file, with the evidence as a comment on each line, or `not proved`. */
+/**
+ * The profile as a file, with the evidence as a comment on each line, or `not proved`. A profile that extends that of a
+ * family differs little from it: then each resource is one line below its evidence.
+ */
 export function toYaml({ fields, profile, findings, lost, baseUrl, requests, notes }: Written): string {
-  const document = new Document(escapePlaceholders(extendFamily(fields, profile)));
+  const shorter = extendFamily(fields, profile);
+  const document = new Document(escapePlaceholders(shorter));
   let before = '';
   // What a family of services says has no line, and so no evidence.
   for (const { path, proved, evidence } of findings.filter((finding) => document.hasIn(finding.path))) {
     const text = formatEvidence(evidence, proved);
-    addComment(document, path, text === before ? formatEvidence('likewise', proved, ', ') : text);
+    const shown = text === before ? formatEvidence('likewise', proved, ', ') : text;
+    const isInLine = 'extends' in shorter && path[0] === 'resources';
+    if (isInLine) addComment(document, path.slice(0, 2), `${path.slice(2).join('.')}: ${shown}`, true);
+    else addComment(document, path, shown);
     before = text;
   }
   const losses = lost.map(({ path, value, proved, evidence }) => {
@@ -136,24 +144,17 @@ function formatEvidence(evidence: string, proved: boolean, separator = ': '): st
   return proved ? text : `not proved${separator}${text}`;
 }
 
-/** Adds a comment to the line of a field, or above a section of several lines. */
-function addComment(document: Document, path: readonly string[], text: string): void {
+/** Adds a comment to the line of a field, or above one of several lines. A small section, or one that `isLine`, is a line. */
+function addComment(document: Document, path: readonly string[], text: string, isLine = false): void {
   const node: unknown = document.getIn(path, true);
-  if (!isNode(node)) return;
-  if (isScalar(node) || putOnOneLine(node)) {
+  if (isCollection(node)) node.flow = isLine || JSON.stringify(node.toJSON()).length < 70;
+  if (!isLine && (isScalar(node) || (isCollection(node) && node.flow === true))) {
     node.comment = ` ${text}`;
     return;
   }
   const parent: unknown = document.getIn(path.slice(0, -1), true);
-  const pair = isMap(parent)
-    ? parent.items.find((each) => isPair(each) && String(each.key) === path.at(-1))
-    : undefined;
-  if (pair !== undefined && isNode(pair.key)) pair.key.commentBefore = ` ${text}`;
-}
-
-/** True for a small map or list, which is then written on one line. */
-function putOnOneLine(node: Node): boolean {
-  if (!isCollection(node) || JSON.stringify(node.toJSON()).length >= 70) return false;
-  node.flow = true;
-  return true;
+  const pair = isMap(parent) ? parent.items.find(({ key }) => String(key) === path.at(-1)) : undefined;
+  if (!isScalar(pair?.key)) return;
+  const { commentBefore } = pair.key;
+  pair.key.commentBefore = `${typeof commentBefore === 'string' ? `${commentBefore}\n` : ''} ${text}`;
 }

@@ -1,5 +1,9 @@
-// The words of services: all parameters, paths, headers and names that the experiments try. To teach `probe` another
-// style, add a line here; every entry is tried and verified like the others.
+// The words of services: every parameter, path, header and name that `probe` tries. To teach it another one, add it below:
+// - a parameter for pages: a line in PAGE_PARAMS (its size, then number or offset), or a word in CURSOR_PARAMS;
+// - a filter for what changed since a time: a line in FILTERS;
+// - a way to send a key: a line in KEY_HEADERS or HEADER_PAIRS;
+// - a listing: a word in USUAL_NAMES; a place of descriptions: OPENAPI_PATHS; a whole product: a line in FAMILIES.
+// Nothing else needs to be changed: each entry is tried and verified like the others, the first ones first.
 
 const lines = (text: string): string[] =>
   text
@@ -11,7 +15,7 @@ const words = (text: string): string[] => text.trim().split(/\s+/);
 const table = (text: string): Readonly<Record<string, readonly string[]>> =>
   Object.fromEntries(lines(text).map((line) => [words(line)[0] ?? '', words(line).slice(1)]));
 
-/** Parameters for the page size, the usual ones first, each with those for the number or offset that go with it. */
+/** Parameters for the page size, the usual ones first, each with those for the number or offset that go with it: `limit=2&page=2`. */
 export const PAGE_PARAMS = table(`
   limit                page offset skip start
   per_page             page
@@ -88,44 +92,44 @@ export const CURSOR =
 export const CURSOR_HEADER = /continuation|next-?(?:page|cursor|token)|^x-cursor/;
 export const HAS_MORE = /(?:^|[._])(?:has_?(?:more|next|next_?page)|more|is_?truncated)$/i;
 
-/** Parameters that list what changed since a time: their names, in the order in which they are tried. */
-export const SINCE_PARAMS = words(`
-  updated_since modified_after updated_after since modified_since updatedSince updatedAfter modifiedSince modifiedAfter
-  changed_since changed_after updated_from last_modified_after last_updated_after start_date from start_time after_time`);
-/** A field of the record and an operator in one name; `{u}` is the field with the time of change. */
-export const FIELD_PARAMS = words('{u}_gte {u}__gte {u}_since {u}_after {u}_min {u}_from min_{u} {u}_gt {u}.gte');
-export const BRACKET_PARAMS = words(`
-  filters[{u}][$gte] filter[{u}][_gte] {u}[gte] where[{u}][greater_than_equal] filter[{u}][gte] filter[{u}][$gte]
-  filters[{u}][gte] where[{u}][$gte] {u}[$gte] {u}[after] filter[where][{u}][gte] filter[updated_since]
-  filter[modified_since] filter[since]`);
-/** Expressions in one parameter. */
-export const FILTER_TEXTS: readonly Readonly<Record<string, string>>[] = [
-  { filter: "{u}:>='{since}'" },
-  { filter: '{u} ge {since}' },
-  { filter: "{u}>='{since}'" },
-  { filter: '{u}>={since}' },
-  { filter: '{u}:gte:{since}' },
-  { filter: '{"{u}":{"_gte":"{since}"}}' },
-  { filter: '{"{u}":{"$gte":"{since}"}}' },
-  { filter: '{"where":{"{u}":{"gte":"{since}"}}}' },
-  { $filter: '{u} ge {since}' },
-  { $filter: "{u} ge datetime'{since}'" },
-  { where: '{"{u}":{"$gte":"{since}"}}' },
-  { where: '{"{u}":{"gte":"{since}"}}' },
-  { where: '{"{u}":{"$gte":{"__type":"Date","iso":"{since}"}}}' },
-  { q: '{u}:>={since}' },
-  { q: '{u}>={since}' },
-  { q: '{u}:[{since} TO *]' },
-  { '{u}': '>={since}' },
-  { '{u}': 'gte.{since}' },
-  { '{u}': 'gte:{since}' },
-];
-/** If the time of change is null until the first change: either field, or both at once. `{c}` is the other field. */
-export const EITHER_FIELD: readonly Readonly<Record<string, string>>[] = [
-  { 'filter[_or][0][{u}][_gte]': '{since}', 'filter[_or][1][{c}][_gte]': '{since}' },
-  { 'filters[$or][0][{u}][$gte]': '{since}', 'filters[$or][1][{c}][$gte]': '{since}' },
-  { 'where[or][0][{u}][greater_than_equal]': '{since}', 'where[or][1][{c}][greater_than_equal]': '{since}' },
-];
+/**
+ * Queries that list what changed since a time: parameters, and what each takes, or several parameters joined by `&`.
+ * `{since}` is the time, `{u}` the field with the time of change, `{c}` the one that replaces it if it is null. A service
+ * that refuses unknown parameters is asked for one after the other, and so for the first ones only.
+ */
+export const FILTERS: readonly Readonly<Record<string, string>>[] = lines(`
+  filter[_or][0][{u}][_gte]={since}&filter[_or][1][{c}][_gte]={since}
+  filters[$or][0][{u}][$gte]={since}&filters[$or][1][{c}][$gte]={since}
+  where[or][0][{u}][greater_than_equal]={since}&where[or][1][{c}][greater_than_equal]={since}
+  updated_since modified_after updated_after since modified_since={since}
+  {u}_gte {u}__gte {u}_since {u}_after {u}_min={since}
+  filters[{u}][$gte] filter[{u}][_gte] {u}[gte] where[{u}][greater_than_equal] filter[{u}][gte]={since}
+  updatedSince updatedAfter modifiedSince modifiedAfter changed_since changed_after updated_from={since}
+  last_modified_after last_updated_after start_date from start_time after_time={since}
+  {u}_from min_{u} {u}_gt {u}.gte={since}
+  filter[{u}][$gte] filters[{u}][gte] where[{u}][$gte] {u}[$gte] {u}[after] filter[where][{u}][gte]={since}
+  filter[updated_since] filter[modified_since] filter[since]={since}
+  filter={u}:>='{since}'
+  filter $filter={u} ge {since}
+  filter={u}>='{since}'
+  filter q={u}>={since}
+  filter={u}:gte:{since}
+  filter={"{u}":{"_gte":"{since}"}}
+  filter where={"{u}":{"$gte":"{since}"}}
+  filter={"where":{"{u}":{"gte":"{since}"}}}
+  $filter={u} ge datetime'{since}'
+  where={"{u}":{"gte":"{since}"}}
+  where={"{u}":{"$gte":{"__type":"Date","iso":"{since}"}}}
+  q={u}:>={since}
+  q={u}:[{since} TO *]
+  {u}=>={since}
+  {u}=gte.{since}
+  {u}=gte:{since}
+`).flatMap((line) => {
+  const parameters = line.split('&').map((each) => [each.replace(/=.*/, ''), each.replace(/^[^=]*=/, '')] as const);
+  const [[names, takes] = ['', ''], ...others] = parameters;
+  return words(names).map((name) => Object.fromEntries([[name, takes], ...others]));
+});
 /** Parameters with such names that a service names itself are tried first. */
 export const SINCE_HINT = /(?:since|after|from|gte|min)$|updated|modified|changed/i;
 export const NO_SINCE_HINT = /\[|before|sort|order|until|page|cursor|_lte?$/i;
@@ -183,11 +187,7 @@ export const KEY_QUERIES = words('api_key key access_token token apikey apiKey')
 /** Paths at which services return the account of the caller. */
 export const IDENTITY_PATHS = ['/users/me', '/me', '/user', '/account', '/auth/me', '/whoami'];
 /** Parameters that list unpublished records too. */
-export const VIEWS: readonly Readonly<Record<string, string>>[] = [
-  { status: 'any' },
-  { status: 'all' },
-  { state: 'all' },
-];
+export const VIEWS = [{ status: 'any' }, { status: 'all' }, { state: 'all' }];
 
 /** Names that services give to the list of records; '' is the body itself. */
 export const LIST_NAMES: ReadonlySet<string> = new Set(
@@ -221,33 +221,11 @@ export const DESCRIBED_BY = /^(?:service-desc|describedby|https:\/\/api\.w\.org\
 export const NO_CONTENT =
   /^(?:admin|search|settings?|types|statuses|taxonomies|themes|plugins|templates?|template-parts|sidebars?|widgets?|widget-types|block.*|menus?|menu-.*|navigation|global-styles|font-.*|health.*|status|version|ping|info|login|logout|auth|token|batch|o?embed|me|self|graphql|docs|schema|specs?|openapi.*|swagger.*|api-docs|contexts?|profile|config(?:uration)?|permissions|roles|sessions|revisions|activity|presets|webhooks|flows|operations|panels|dashboards|server|utils|fields|relations|policies|access|translations|shares|versions|extensions|notifications|folders|application-passwords|pattern-directory|autosaves|count|metrics|\$metadata|_.*)$/i;
 
-/** Services that are recognised by their first response: where they list their collections, and how one is requested. */
-export interface Family {
-  name: string;
-  /** A text in the response of the address that no other service has. */
-  mark: RegExp;
-  /** Where the names of the collections are, and in which field of an entry; empty for plain names. */
-  index: string;
-  field: string;
-  /** The path of a collection, with `{name}`, its query, and the path of one record after that. */
-  path: string;
-  item: string;
-}
-export const FAMILIES: readonly Family[] = [
-  {
-    name: 'CouchDB',
-    mark: /"couchdb":/i,
-    index: '/_all_dbs',
-    field: '',
-    path: '/{name}/_all_docs?include_docs=true',
-    item: '/{name}/{id}',
-  },
-  {
-    name: 'Elasticsearch',
-    mark: /"tagline":\s*"You Know, for Search"|"lucene_version"/,
-    index: '/_cat/indices?format=json',
-    field: 'index',
-    path: '/{name}/_search',
-    item: '/{name}/_doc/{id}',
-  },
-];
+/**
+ * Services that are recognised by their first response, by name: a pattern in it, where the names of the collections are, the
+ * path of a collection and that of one record, and the field of an entry that has the name, unless it is the entry itself.
+ */
+export const FAMILIES = table(`
+  CouchDB       "couchdb":           /_all_dbs                 /{name}/_all_docs?include_docs=true /{name}/{id}
+  Elasticsearch You.Know,.for.Search /_cat/indices?format=json /{name}/_search                     /{name}/_doc/{id} index
+`);

@@ -131,7 +131,7 @@ describe('content-sync init, without a terminal', () => {
   it('says so if nothing answers', async () => {
     const { code, stderr } = await runCommand(['init', '--url', 'http://127.0.0.1:9', '--source', 'a'], emptyFolder());
     expect(stderr).toMatch(
-      /nothing answers at http:\/\/127\.0\.0\.1:9.*check the address|check the address.*nothing answers at/s,
+      /^content-sync: nothing answers at http:\/\/127\.0\.0\.1:9: .*\n {2}→ check the address.*\n$/,
     );
     expect(code).toBe(1);
   });
@@ -168,6 +168,9 @@ describe('content-sync init, without a terminal', () => {
     expect(named.stdout).toMatch(/Found with \d+ requests:\n {2}posts at \/posts: 23/);
     const refused = await run('init', ...options, '--config', 'd/d.yaml', '--path', '/posts', '--auth', 'bearer');
     expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining('the credential was refused') });
+    const notCopied = await run('init', ...options, '--config', 'e/e.yaml', '--profile', 'found.yaml', '--no-copy');
+    expect(notCopied.stdout).toMatch(/Next: content-sync backfill --config/);
+    expect(notCopied.stdout).not.toContain('posts: ok');
   });
 
   it('adds a source to a config, whose other sources it needs no secret of', async () => {

@@ -83,7 +83,7 @@ describe('probe', () => {
   });
 
   const REFUSED: Record<string, { args: string[]; message: string }> = {
-    'no address': { args: ['cms.example.com'], message: 'expected an address' },
+    'no address': { args: ['ftp://cms.example.com'], message: 'expected an address' },
     'a credential in the address': { args: ['https://me:secret@cms.example.com'], message: 'user name or password' },
     'a variable that is not there': {
       args: ['https://cms.example.com', '--credential-env', 'NO'],

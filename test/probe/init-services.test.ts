@@ -52,7 +52,11 @@ async function copyService(product: Product): Promise<string> {
   expect.soft(isInAddress && !options.includes('query:key'), name).toBe(false);
   const price = requests > 60 + 25 * Object.keys(listings).length ? 'too many requests' : 'requests';
   const profile = path.join(folder, 'config/shop.profile.yaml');
-  const family = existsSync(profile) ? (/^extends: .*/m.exec(readFileSync(profile, 'utf8'))?.[0] ?? '') : '';
+  const profileText = existsSync(profile) ? readFileSync(profile, 'utf8') : '';
+  const family = /^extends: .*/m.exec(profileText)?.[0] ?? '';
+  // A line for each listing, and a few for the whole service.
+  const length = profileText.split('\n').filter((line) => line.trim() !== '' && !/^ *#/.test(line)).length;
+  if (family !== '') expect.soft(length, name).toBeLessThanOrEqual(7 + Object.keys(listings).length);
   if (existsSync(profile)) await run(backfillCommand);
   let missed = missing(listings, fields, path.join(folder, 'shop.db'));
   if (isOk && missed.length === 0) {
@@ -62,7 +66,7 @@ async function copyService(product: Product): Promise<string> {
   }
   const faults = isOk ? [] : (text.match(/(?:FAIL|Error:|"partial"|"failed"|"error").*/g) ?? []);
   const said = [...missed, ...faults].join(' | ');
-  if (process.env['SHOW']) console.log([name, ...log, text, said].join('\n'));
+  if (process.env['SHOW']) console.log([name, ...log, profileText, text, said].join('\n'));
   const seconds = Math.round((performance.now() - began) / 100) / 10;
   const verdict = faults.length > 0 ? 'told' : isOk && missed.length === 0 ? 'right' : 'wrong';
   return `${verdict} ${requests} ${price} ${seconds} s ${name} ${family} ${said}`.slice(0, 500);

@@ -1,10 +1,11 @@
-// What all commands share: streams and environment (`CliContext`), exit codes, printing of reports and errors, colours.
 import type { Readable, Writable } from 'node:stream';
 import { styleText } from 'node:util';
 import type { Clock } from '../../model/clock.ts';
 import { ConfigError, DeferredError, messageOf, SyncError } from '../../model/errors.ts';
 import { visibleText } from '../../model/visible-text.ts';
 import { scrubJson, scrubOwn, toTypableCommands } from '../../observe/scrub.ts';
+
+// What all commands share: streams and environment (`CliContext`), exit codes, printing of reports and errors, colours.
 
 /** Where a command prints errors, progress and its log. */
 interface ErrorOutput {
@@ -13,6 +14,8 @@ interface ErrorOutput {
   secrets: string[];
   /** True if the command is to print JSON: its errors are then JSON too, except on a terminal. */
   json?: boolean;
+  /** True for a command that only people run: its errors are never a log line. */
+  errorsAsText?: boolean;
 }
 
 /** Everything outside the process that a command uses; created once per process, and by tests. */
@@ -93,11 +96,11 @@ export function alignedLines(
  * else. Errors in settings and arguments have several lines for the user, so they are text unless the command prints JSON.
  */
 export async function printError(
-  { stderr, secrets, json = false }: ErrorOutput,
+  { stderr, secrets, json = false, errorsAsText = false }: ErrorOutput,
   error: unknown,
   source?: string,
 ): Promise<void> {
-  if (stderr.isTTY === true || (error instanceof ConfigError && !json)) {
+  if (stderr.isTTY === true || errorsAsText || (error instanceof ConfigError && !json)) {
     const text = toTypableCommands(scrubOwn(errorText(error, source), secrets));
     stderr.write(`${text.split('\n').map(visibleText).join('\n')}\n`);
     return;

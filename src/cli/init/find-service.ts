@@ -1,4 +1,5 @@
-// Finds the profile and the credential of a service for `init`: by its responses, or by experiment.
+// Finds the profile and the settings of a service for `init`. Example: where `/ghost/api/content/posts/` answers as Ghost's does,
+// the profile is `ghost`, and the user is asked for its API key; a service that no shipped profile fits is probed.
 import { packagedProfiles, readPackagedProfile } from '../../config/load-profile.ts';
 import { defaultNetwork } from '../../config/network.ts';
 import { filterName } from '../../config/profile/incremental.ts';
@@ -7,9 +8,8 @@ import { meetsConditions } from '../../http/outcome/outcome-table.ts';
 import { ConfigError } from '../../model/errors.ts';
 import { ProbeClient } from '../../probe/probe-client.ts';
 import type { ListingSummary, ProbeResult } from '../../probe/probe-service.ts';
-import { toYaml } from '../../probe/profile.ts';
 import { alignedLines, type CliContext, print } from '../command/context.ts';
-import { refuseInsecure, runProbe } from '../probe.ts';
+import { refuseInsecure, runProbe, type ServiceOptions } from '../probe.ts';
 import type { Questions } from './questions.ts';
 
 /** The settings of a service for the config. */
@@ -17,11 +17,9 @@ export interface FoundService {
   baseUrl: string;
   auth: Record<string, unknown>;
   /** Variables for `.env`, with their values. */
-  variables: Record<string, string>;
-  /** Name of a shipped profile, or of a file. */
+  variables: Readonly<Record<string, string>>;
+  /** Name of the profile; empty if the service was probed. */
   profile: string;
-  /** Text of a new profile, which replaces `profile`; null if none was needed. */
-  profileText: string | null;
   /** What the experiments found; null for a profile that was there. */
   probed: ProbeResult | null;
 }
@@ -35,33 +33,23 @@ export interface NamedProfile {
 interface ServiceQuery extends ServiceOptions {
   url: string;
   source: string;
+  /** `NAME=VARIABLE`: headers with secrets, and the variables that hold them. */
+  header?: string[];
   /** The profile that the user named; null if it is to be found. */
   given: NamedProfile | null;
   /** True if shipped profiles are not tried. */
   isProbed: boolean;
 }
 
-/** Options of the command about the credential and the listings. */
-export interface ServiceOptions {
-  credentialEnv?: string;
-  user?: string;
-  auth?: string;
-  /** `NAME=VARIABLE`: headers with secrets, and the variables that hold them. */
-  header?: string[];
-  path?: string[];
-  /** An OpenAPI document: a file, or a path or URL of the service. */
-  openapi?: string;
-}
-
-/** The parts of a credential in the config, by its type: a user's name, and the secret. Other types have more parts. */
-const CREDENTIAL_FIELDS: Readonly<Record<string, { user?: string; secret?: string }>> = {
-  none: {},
-  api_key: { secret: 'key' },
-  bearer: { secret: 'token' },
-  jwt: { secret: 'key' },
-  basic: { user: 'username', secret: 'password' },
-  session: { user: 'username', secret: 'password' },
-  oauth: { user: 'client_id', secret: 'client_secret' },
+/** The parts of a credential in the config, by its type: the secret, and a user's name. Other types have more parts. */
+const CREDENTIAL_FIELDS: Readonly<Record<string, readonly [secret?: string, user?: string]>> = {
+  none: [],
+  api_key: ['key'],
+  bearer: ['token'],
+  jwt: ['key'],
+  basic: ['password', 'username'],
+  session: ['password', 'username'],
+  oauth: ['client_secret', 'client_id'],
 };
 
 const MAX_SIGN_REQUESTS = 40;
@@ -76,10 +64,10 @@ export async function findService(
   const known = given !== null ? [given] : isProbed ? [] : await recogniseService(context, url);
   const [first] = known;
   if (first === undefined) return probeUnknown(context, questions, query);
-  const credential = first.profile.about?.credential ?? 'the credential of the service';
-  const needsNone = first.profile.auth?.[0]?.type === 'none';
-  const secret = needsNone ? null : await takeSecret(context, questions, query, { about: credential });
-  const { name, profile } = await chooseProfile(questions, known, secret);
+  const { about, auth: types } = first.profile;
+  const wanted = about?.credential ?? 'the credential of the service';
+  const secret = types?.[0]?.type === 'none' ? null : await takeSecret(context, questions, query, wanted);
+  const { name, profile } = await chooseProfile(questions, [first, ...known.slice(1)], secret);
   const { type } = profile.auth?.[0] ?? { type: 'api_key' };
   const fields = CREDENTIAL_FIELDS[type];
   if (fields === undefined) {
@@ -87,10 +75,13 @@ export async function findService(
       hint: 'write the config by hand: see Credential in config/settings.md',
     });
   }
-  const asksUser = fields.user !== undefined;
-  const user = asksUser ? await questions.text({ message: 'User name', option: '--user' }, query.user) : undefined;
-  const baseUrl = withoutPrefix(url, profile);
-  return { baseUrl, ...credentialSettings(type, secret, user), profile: name, profileText: null, probed: null };
+  const [secretField, userField] = fields;
+  const auth: Record<string, string> = { type };
+  if (userField !== undefined)
+    auth[userField] = await questions.text({ message: 'User name', option: '--user' }, query.user);
+  if (secretField !== undefined && secret !== null) auth[secretField] = `\${${secret.variable}}`;
+  const { variables = {} } = secret ?? {};
+  return { baseUrl: withoutPrefix(url, profile), auth, variables, profile: name, probed: null };
 }
 
 /** The shipped profiles of which the service shows every sign; several if one service has several APIs. */
@@ -99,7 +90,7 @@ async function recogniseService(context: CliContext, url: string): Promise<Named
   const { origin, pathname } = new URL(url);
   const network = defaultNetwork(context.cwd, context.env);
   const options = { network, baseUrl: new URL(origin), credential: null, clock, secrets, signal };
-  await using client = new ProbeClient({ ...options, maxRequests: MAX_SIGN_REQUESTS, isFixed: true });
+  await using client = new ProbeClient({ ...options, maxRequests: MAX_SIGN_REQUESTS });
   const found: NamedProfile[] = [];
   for (const name of packagedProfiles()) {
     const profile = readPackagedProfile(name);
@@ -126,20 +117,17 @@ function titleOf({ name, profile }: NamedProfile): string {
 /** Chooses by the form of the credential; if several profiles fit, asks the user. */
 async function chooseProfile(
   questions: Questions,
-  known: readonly NamedProfile[],
+  known: [NamedProfile, ...NamedProfile[]],
   secret: TakenSecret | null,
 ): Promise<NamedProfile> {
-  const fitting = known.filter(({ profile: { about } }) => {
-    return (
-      secret === null || about?.credential_form === undefined || new RegExp(about.credential_form).test(secret.value)
-    );
-  });
-  const [first = known[0], ...others] = fitting;
-  if (first === undefined) throw new Error('there is a profile to choose');
+  const fitting = known.filter(({ profile: { about } }) =>
+    new RegExp(about?.credential_form ?? '').test(secret?.value ?? ''),
+  );
+  const [first = known[0], ...others] = secret === null ? known : fitting;
   if (others.length === 0) return first;
-  const choices = fitting.map((each) => ({ value: each.name, label: titleOf(each) }));
+  const choices = [first, ...others].map((each) => ({ value: each.name, label: titleOf(each) }));
   const name = await questions.choice('Which of its APIs?', choices, first.name);
-  return fitting.find((each) => each.name === name) ?? first;
+  return others.find((each) => each.name === name) ?? first;
 }
 
 /** The address without the part that the profile puts before every path: users copy it from a browser. */
@@ -148,29 +136,27 @@ function withoutPrefix(address: string, { version_prefix }: Profile): string {
   return version_prefix !== '' && plain.endsWith(version_prefix) ? plain.slice(0, -version_prefix.length) : plain;
 }
 
+/** Finds a profile by experiment. The user chooses among the listings that were found. */
 async function probeUnknown(context: CliContext, questions: Questions, query: ServiceQuery): Promise<FoundService> {
   const { user, auth: form, path: paths, header } = query;
-  const wanted = { about: 'an API key, token or password', isOptional: true };
-  const secret = header === undefined ? await takeSecret(context, questions, query, wanted) : null;
+  const wanted = 'an API key, token or password';
   const headers = header === undefined ? null : readHeaders(context, header);
+  const secret = headers === null ? await takeSecret(context, questions, query, wanted, true) : null;
   const baseUrl = new URL(query.url);
   const credential = headers ?? (secret === null ? null : { secret: secret.value, user });
   if (credential !== null) refuseInsecure(baseUrl, 'where the network is safe, use probe --allow-insecure');
   const choose = (listings: readonly ListingSummary[]): Promise<string[]> => {
-    const choices = listings.map(({ name, path, seen, total }) => ({
-      value: name,
-      label: `${name} at ${path}: ${total ?? `${seen} or more`} records`,
-    }));
+    const label = ({ name, path, seen, total }: ListingSummary): string =>
+      `${name} at ${path}: ${total ?? `${seen} or more`} records`;
+    const choices = listings.map((listing) => ({ value: listing.name, label: label(listing) }));
     return questions.several('Which listings are to be copied?', choices);
   };
-  const result = await runProbe(context, query.openapi, { baseUrl, credential, auth: form, paths, choose });
-  print(context, `Found with ${result.requests} requests:\n${listingTable(result)}`);
-  for (const note of result.notes) print(context, note);
-  const { type = 'none' } = result.scheme;
-  const known = secret === null ? {} : result.settings(`\${${secret.variable}}`);
-  const auth = headers?.auth ?? { type, ...known };
-  const { variables = {} } = secret ?? {};
-  return { baseUrl: result.baseUrl, auth, variables, profile: '', profileText: toYaml(result), probed: result };
+  const probed = await runProbe(context, query.openapi, { baseUrl, credential, auth: form, paths, choose });
+  print(context, `Found with ${probed.requests} requests:\n${listingTable(probed)}`);
+  for (const note of probed.notes) print(context, note);
+  const { type = 'none' } = probed.scheme;
+  const auth = headers?.auth ?? { type, ...(secret === null ? {} : probed.settings(`\${${secret.variable}}`)) };
+  return { baseUrl: probed.baseUrl, auth, variables: secret?.variables ?? {}, profile: '', probed };
 }
 
 /** The headers of `--header NAME=VARIABLE` with their secrets, and the settings for them. */
@@ -190,30 +176,26 @@ function readHeaders({ env }: CliContext, given: readonly string[]) {
 
 /** What was found of each listing, as lines of a table. */
 function listingTable({ resources, profile }: ProbeResult): string {
-  const rows = resources.flatMap(({ name, path, seen, total }) => {
+  const rows = resources.map(({ name, path, seen, total }) => {
     const found = profile.resources[name];
-    if (found === undefined) return [[`${name} at ${path}: cannot be copied, see the profile`]];
+    if (found === undefined) return [`  ${name} at ${path}: cannot be copied, see the profile`];
     const { page, incremental, item, unverified } = found;
     return [
-      [
-        `${name} at ${path}: ${total ?? `${seen} or more`}`,
-        page.style === 'single' ? 'one page' : `pages by ${page.style}`,
-        incremental === null ? 'changes by full scans' : `changes by ${filterName(incremental)}`,
-        item === null ? 'deletes by full scans' : 'deletes by single records',
-        unverified.length === 0 ? 'all verified' : `not verified: ${unverified.join(', ')}`,
-      ],
+      `  ${name} at ${path}: ${total ?? `${seen} or more`}`,
+      page.style === 'single' ? 'one page' : `pages by ${page.style}`,
+      incremental === null ? 'changes by full scans' : `changes by ${filterName(incremental)}`,
+      item === null ? 'deletes by full scans' : 'deletes by single records',
+      unverified.length === 0 ? 'all verified' : `not verified: ${unverified.join(', ')}`,
     ];
   });
-  return alignedLines(rows)
-    .map((line) => `  ${line}`)
-    .join('\n');
+  return alignedLines(rows).join('\n');
 }
 
 interface TakenSecret {
   variable: string;
   value: string;
   /** The variable for `.env`, unless it is set already. */
-  variables: Record<string, string>;
+  variables: Readonly<Record<string, string>>;
 }
 
 /**
@@ -224,34 +206,24 @@ async function takeSecret(
   { env, secrets }: CliContext,
   questions: Questions,
   { source, credentialEnv }: ServiceQuery,
-  { about, isOptional = false }: { about: string; isOptional?: boolean },
+  about: string,
+  isOptional = false,
 ): Promise<TakenSecret | null> {
   const variable = credentialEnv ?? `${source.toUpperCase().replaceAll('-', '_')}_CREDENTIAL`;
   let value = env[variable] ?? '';
   const isNew = value === '';
   if (isNew && !questions.isAsking) {
-    if (credentialEnv !== undefined) {
-      throw new ConfigError('usage', `the environment variable ${variable} is not set`, {
-        hint: `set it where content-sync is started, or in .env: ${about}`,
-      });
-    }
-    if (isOptional) return null;
+    if (credentialEnv === undefined && isOptional) return null;
+    throw new ConfigError('usage', `the environment variable ${variable} is not set`, {
+      hint: `name it with --credential-env, and set it where content-sync is started, or in .env: ${about}`,
+    });
   }
   if (isNew) {
     const title = about.charAt(0).toUpperCase() + about.slice(1);
     const message = `${title} (not shown${isOptional ? '; nothing if there is none' : ''})`;
-    value = await questions.secret({ message, option: '--credential-env', isOptional });
+    value = await questions.secret(message, isOptional);
   }
   if (value === '') return null;
   secrets.push(value);
   return { variable, value, variables: isNew ? { [variable]: value } : {} };
-}
-
-/** The `auth` of the config, with the variable instead of the secret, and the variables for `.env`. */
-function credentialSettings(type: string, secret: TakenSecret | null, user: string | undefined) {
-  const fields = CREDENTIAL_FIELDS[type] ?? {};
-  const auth: Record<string, string> = { type };
-  if (fields.user !== undefined && user !== undefined) auth[fields.user] = user;
-  if (fields.secret !== undefined && secret !== null) auth[fields.secret] = `\${${secret.variable}}`;
-  return { auth, variables: secret?.variables ?? {} };
 }

@@ -2,14 +2,14 @@
 import { ConfigError, SyncError } from '../../model/errors.ts';
 import type { CliContext } from '../command/context.ts';
 
+const NEEDED = 'something is needed here';
+
 /** A question, and the option that answers it without a terminal. */
 interface Prompt {
   message: string;
   option: string;
   /** Used if nothing is typed, and without a terminal. */
   preset?: string | undefined;
-  /** True if the answer may be empty. */
-  isOptional?: boolean;
   /** Returns what is wrong with an answer; undefined if nothing is. */
   refuse?: (answer: string) => string | undefined;
 }
@@ -32,25 +32,31 @@ export class Questions {
 
   /** `given` is the value of the option. */
   async text(prompt: Prompt, given: string | undefined): Promise<string> {
-    const { message, option, preset, refuse } = prompt;
+    const { message, option, preset, refuse = () => undefined } = prompt;
     const known = given ?? (this.#acceptsDefaults ? preset : undefined);
     if (known !== undefined) {
-      const fault = refuse?.(known);
+      const fault = refuse(known);
       if (fault === undefined) return known;
       throw new ConfigError('usage', `${option}: ${fault}`);
     }
-    this.#requireTerminal(prompt);
+    if (!this.isAsking) {
+      const hint = `give ${option}`;
+      throw new ConfigError('usage', `${message}: missing, and there is no terminal to ask on`, { hint });
+    }
     const { text } = await import('@clack/prompts');
     const shown = preset === undefined ? {} : { placeholder: preset, defaultValue: preset };
-    return answered<string>(text({ message, ...shown, validate: validator(prompt), ...this.#streams }));
+    const validate = (typed = ''): string | undefined => {
+      const answer = typed === '' ? preset : typed;
+      return answer === undefined ? NEEDED : refuse(answer);
+    };
+    return answered<string>(text({ message, ...shown, validate, ...this.#streams }));
   }
 
-  /** What is typed is not shown. */
-  async secret(prompt: Prompt): Promise<string> {
-    this.#requireTerminal(prompt);
+  /** What is typed is not shown. Asked on a terminal only. */
+  async secret(message: string, isOptional: boolean): Promise<string> {
     const { password } = await import('@clack/prompts');
-    const typed = password({ message: prompt.message, validate: validator(prompt), ...this.#streams });
-    return (await answered<string | undefined>(typed)) ?? '';
+    const validate = (typed = ''): string | undefined => (typed === '' && !isOptional ? NEEDED : undefined);
+    return (await answered<string | undefined>(password({ message, validate, ...this.#streams }))) ?? '';
   }
 
   async choice(message: string, choices: { value: string; label: string }[], preset: string): Promise<string> {
@@ -73,13 +79,6 @@ export class Questions {
     const { confirm } = await import('@clack/prompts');
     return answered<boolean>(confirm({ message, ...this.#streams }));
   }
-
-  #requireTerminal({ message, option }: Prompt): void {
-    if (this.isAsking) return;
-    throw new ConfigError('usage', `${message}: missing, and there is no terminal to ask on`, {
-      hint: `give ${option}`,
-    });
-  }
 }
 
 /** The answer to a prompt of the library, which returns a symbol for Ctrl-C. */
@@ -87,12 +86,4 @@ async function answered<T>(prompt: Promise<T | symbol>): Promise<T> {
   const answer = await prompt;
   if (typeof answer !== 'symbol') return answer;
   throw new SyncError('interrupted', 'stopped at a question; nothing was written', { recovery: 'stop' });
-}
-
-function validator({ refuse, preset = '', isOptional = false }: Prompt) {
-  return (typed: string | undefined): string | undefined => {
-    const answer = typed === undefined || typed === '' ? preset : typed;
-    if (answer === '') return isOptional ? undefined : 'something is needed here';
-    return refuse?.(answer);
-  };
 }
