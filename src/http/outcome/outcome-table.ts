@@ -64,8 +64,8 @@ const MORE_MEMORY =
   'NODE_OPTIONS=--max-old-space-size=<MiB>.';
 
 const CUT_OFF =
-  'If it stays and base_url begins with http://, the port may speak https only. Else something between here and the ' +
-  'service damages its answers or cuts them off, or base_url leads to something else.';
+  'If it stays and base_url is http:, the port may speak https only: begin base_url with https://. Else something ' +
+  'between here and the service damages its answers or cuts them off, or base_url leads to something else.';
 
 /** Rows for incomplete responses, and for those that take too much memory. */
 const TRANSPORT_ROWS: readonly OutcomeRow[] = [
