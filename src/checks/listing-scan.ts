@@ -139,7 +139,7 @@ export async function requestFirstPage(
 }
 
 /** Codes of errors by which a service refuses a request for what is in it. */
-const REFUSALS: ReadonlySet<string> = new Set(['bad_request', 'forbidden', 'not_found', 'gone', 'error_in_body']);
+const REFUSALS: ReadonlySet<string> = new Set(['bad_request', 'forbidden', 'not_found', 'error_in_body']);
 
 /**
  * One of the listings of a resource that has several: that of the first value, or of the first record that the service

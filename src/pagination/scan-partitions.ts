@@ -82,7 +82,7 @@ export function inPartition(options: ScanOptions, { field, param }: PartitionPro
 }
 
 /** Codes by which a service says that there is no such listing. */
-const GONE_CODES: ReadonlySet<string> = new Set(['not_found', 'gone', 'listing_missing']);
+const GONE_CODES: ReadonlySet<string> = new Set(['not_found', 'listing_missing']);
 
 /** The pages of one listing; an empty one in place of a listing that does not exist or is refused. */
 async function* pagesOfListing(

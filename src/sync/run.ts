@@ -221,7 +221,7 @@ async function storeConsequence({ warehouse, owned }: ResourceContext, plan: Sca
   let change: Partial<CheckpointRow>;
   if (error instanceof DeferredError) change = { due_at: timestampText(error.until) };
   // A scan in circles has to begin again, because it may have skipped what came before.
-  else if (error instanceof SyncError && error.code.startsWith('guard_')) change = NO_SCAN;
+  else if (error instanceof SyncError && error.code === 'guard_loop') change = NO_SCAN;
   else return;
   const row = (await readCheckpoint(warehouse.own, plan.checkpoint.resource)) ?? plan.checkpoint;
   // A scan that was given up has seen only some records, so that nothing may be deleted by it.

@@ -50,7 +50,7 @@ export interface DeliveryFailure {
 
 /** The record or the profile causes these errors. Others pass, or a user fixes the cause. */
 const RECORD_CODES: ReadonlySet<string> = new Set(
-  `behind item_missing not_found gone bad_request bad_query_value forbidden unexpected_status
+  `behind item_missing not_found bad_request bad_query_value forbidden unexpected_status
   bad_json bad_encoding empty_body error_in_body body_too_large
   unsupported_encoding contract_frozen bug`.split(/\s+/),
 );
