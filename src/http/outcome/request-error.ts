@@ -1,5 +1,5 @@
 // Builds the error of a failed request, such as `GET https://api.example.com/v1/content answered 403 (request abc):
-// the credential has no permission for this`, and its hint: what the operator can change.
+// the credential has no permission for this`. Its hint is that of `outcome-table.ts`, or of a misconfiguration found here.
 import { SyncError } from '../../model/errors.ts';
 import { holdsSecret } from '../../observe/scrub.ts';
 import type { SentCredential } from '../auth/credentials.ts';
