@@ -7,7 +7,7 @@ import type { Clock } from '../model/clock.ts';
 import { errorReport, type ErrorReport, SyncError } from '../model/errors.ts';
 import type { JsonValue } from '../model/json.ts';
 import type { Lane } from '../model/vocabulary.ts';
-import { type PlaceValue, type PlaceValues, formatPlaceValue } from '../pagination/page-styles/page-position.ts';
+import { formatPlaceValue, type PlaceValue, type PlaceValues } from '../pagination/page-styles/page-position.ts';
 import type { Page } from '../pagination/page.ts';
 import { type ItemSource, keyParts } from '../pagination/read-item.ts';
 import { type ScanOptions, scanPages } from '../pagination/scan-pages.ts';
@@ -139,7 +139,7 @@ export async function requestFirstPage(
 }
 
 /** Codes of errors by which a service refuses a request for what is in it. */
-const REFUSALS: ReadonlySet<string> = new Set(['bad_request', 'forbidden', 'not_found', 'gone', 'error_in_body']);
+const REFUSALS: ReadonlySet<string> = new Set(['bad_request', 'forbidden', 'not_found', 'error_in_body']);
 
 /**
  * One of the listings of a resource that has several: that of the first value, or of the first record that the service

@@ -103,7 +103,7 @@ export const ERROR_EXPLANATIONS: Readonly<Record<string, readonly ErrorExplanati
       fix: 'Set `base_url` to the final address.',
     },
     {
-      codes: 'not_found gone listing_missing',
+      codes: 'not_found listing_missing',
       cause: 'There is nothing at this address.',
       fix: 'Check `base_url`, `version_prefix`, and `path` and `records` of the resource.',
     },
@@ -159,19 +159,14 @@ export const ERROR_EXPLANATIONS: Readonly<Record<string, readonly ErrorExplanati
     {
       codes: 'bad_page guard_loop',
       cause:
-        'A page has no list of records, or fewer records than it states, or the listing repeats itself or has no end.',
-      fix: 'Check `records` and `page` of the resource. If they are right, report it to the service.',
+        'A page has no list of records, or fewer records than it states, or the listing repeats itself, has no end or is not sorted.',
+      fix: 'Check `records`, `page` and the sort order in `query` of the resource. If they are right, report it to the service.',
     },
     {
       codes: 'pagination_invalid',
       cause:
         'The next page is missing or unreadable, page numbers are not as the profile says, or the service takes a page or filter parameter for a search by value.',
       fix: 'Check `page` and `incremental` of the resource. `content-sync check` shows what the service sends.',
-    },
-    {
-      codes: 'guard_unsorted',
-      cause: 'Each page begins after a record, and the listing is not sorted by that field.',
-      fix: 'Set the sort order in `query`. Check `cursor_field` and `cursor_param`.',
     },
     {
       codes: 'cursor_expired',

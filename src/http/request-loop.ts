@@ -109,9 +109,6 @@ export interface ClientParts {
 /** Headers of a request to any origin. */
 export const PLAIN_HEADERS = { accept: 'application/json', 'user-agent': 'content-sync' };
 
-/** Codes of answers that mean that nothing is at the URL. */
-const ABSENT_CODES: ReadonlySet<string> = new Set(['not_found', 'gone']);
-
 /** The result of one slot of the rate limiter. */
 type AttemptResult =
   | JudgedAttempt
@@ -277,7 +274,7 @@ class RunningRequest {
   async #react(judged: JudgedAttempt): Promise<ApiAnswer | null> {
     const { outcome, code } = judged.verdict;
     const request = this.#request;
-    if (isGone(request, judged) || (outcome === 'stop' && request.missing === 'skip' && ABSENT_CODES.has(code))) {
+    if (isGone(request, judged) || (outcome === 'stop' && request.missing === 'skip' && code === 'not_found')) {
       return this.#toAnswer(judged, 'skip');
     }
     switch (outcome) {

@@ -62,7 +62,7 @@ export interface ScanOptions extends RequestOptions {
  * meanwhile, a page may be returned a second time, with the records that had moved to it.
  *
  * Throws `SyncError` (recovery `stop`) if the service's pages cannot be accepted: `bad_page`, `pagination_invalid`,
- * `guard_*`; `cursor_expired` if the scan has to start again; and what the client throws.
+ * `guard_loop`; `cursor_expired` if the scan has to start again; and what the client throws.
  */
 export async function* scanPages(options: ScanOptions): AsyncGenerator<Page, void, undefined> {
   const { start, isResumed, listing, loops, prefetch, reader } = openScan(options);

@@ -87,7 +87,7 @@ export function inPartition(options: ScanOptions, { field, param }: PartitionPro
 }
 
 /** Error codes of a listing that does not exist. */
-const GONE_CODES: ReadonlySet<string> = new Set(['not_found', 'gone', 'listing_missing']);
+const GONE_CODES: ReadonlySet<string> = new Set(['not_found', 'listing_missing']);
 
 /** Reads the pages of one listing. Returns an empty page in place of a listing that does not exist or is refused. */
 async function* pagesOfListing(

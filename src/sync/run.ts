@@ -234,7 +234,7 @@ async function storeConsequence({ warehouse, owned }: ResourceContext, plan: Sca
   let change: Partial<CheckpointRow>;
   if (error instanceof DeferredError) change = { due_at: timestampText(error.until) };
   // A listing that goes in circles is scanned from its beginning again, because records may have been skipped.
-  else if (error instanceof SyncError && error.code.startsWith('guard_')) change = NO_SCAN;
+  else if (error instanceof SyncError && error.code === 'guard_loop') change = NO_SCAN;
   else return;
   const row = (await readCheckpoint(warehouse.own, plan.checkpoint.resource)) ?? plan.checkpoint;
   // An abandoned scan has seen only some records, so the others must not be deleted.

@@ -1,11 +1,10 @@
+// What all commands share: streams and environment (`CliContext`), exit codes, printing of reports and errors, colours.
 import type { Readable, Writable } from 'node:stream';
 import { styleText } from 'node:util';
 import type { Clock } from '../../model/clock.ts';
 import { ConfigError, DeferredError, messageOf, SyncError } from '../../model/errors.ts';
 import { visibleText } from '../../model/visible-text.ts';
 import { scrubJson, scrubOwn, toTypableCommands } from '../../observe/scrub.ts';
-
-// What all commands share: streams and environment (`CliContext`), exit codes, printing of reports and errors, colours.
 
 /** Where a command prints errors, progress and its log. */
 interface ErrorOutput {

@@ -170,9 +170,12 @@ const STATUS_ROWS: readonly OutcomeRow[] = [
   }),
   row('stop', 'not_found', 'there is nothing at this address', {
     status: ['404'],
-    hint: 'Check base_url, version_prefix and the path of the resource in the profile.',
+    hint: 'Check base_url, version_prefix and the path of the resource in the profile. If it means that nothing is listed, set empty: [404] there.',
   }),
-  row('stop', 'gone', 'what was asked for is gone', { status: ['410'] }),
+  row('stop', 'not_found', 'what was asked for is gone', {
+    status: ['410'],
+    hint: "Look for its new address in the service's documentation, and set path of the resource in the profile.",
+  }),
   row('retry', 'service_error', 'the service is not ready for the request', {
     status: ['408', '409', '421', '423', '425'],
   }),
@@ -204,7 +207,11 @@ const CONTENT_ROWS: readonly OutcomeRow[] = [
     when: (response) => /^\s*(text\/html|application\/xhtml)/i.test(String(response.headers['content-type'] ?? '')),
     hint: 'Check base_url; if the service really sends JSON so, say so in outcomes of the profile.',
   }),
-  row('retry', 'empty_body', 'the answer has no content', { failure: ['empty_body'], attempts: BODY_ATTEMPTS }),
+  row('retry', 'empty_body', 'the answer has no content', {
+    failure: ['empty_body'],
+    attempts: BODY_ATTEMPTS,
+    hint: 'If it means that nothing is listed, set empty: [204] (for a body that is null, [null]) in the profile.',
+  }),
   row('retry', 'bad_json', 'the body is not valid JSON in valid text', { failure: ['*'], attempts: BODY_ATTEMPTS }),
   row('limited', 'limited', 'the service limits the rate of requests, by its body', {
     status: ['2xx'],

@@ -1,5 +1,5 @@
 // Builds the error of a failed request, such as `GET https://api.example.com/v1/content answered 403 (request abc):
-// the credential has no permission for this`, and its hint: what the operator can change.
+// the credential has no permission for this`. Its hint is that of `outcome-table.ts`, or of a misconfiguration found here.
 import { SyncError } from '../../model/errors.ts';
 import { holdsSecret } from '../../observe/scrub.ts';
 import type { SentCredential } from '../auth/credentials.ts';
@@ -105,12 +105,9 @@ function describeCredential({ headers, query }: SentCredential): string {
   return `It was sent as ${sent}; if the service wants it in another form, describe that under auth in the profile.`;
 }
 
-/** Codes of answers from a wrong URL. */
-const WRONG_URL: ReadonlySet<string> = new Set(['not_found', 'gone', 'not_the_api']);
-
 /** For a URL that has the version prefix twice. */
 function doubleVersionHint({ verdict }: JudgedAttempt, url: URL, versionPrefix: string): string | null {
-  if (versionPrefix === '' || !WRONG_URL.has(verdict.code)) return null;
+  if (versionPrefix === '' || (verdict.code !== 'not_found' && verdict.code !== 'not_the_api')) return null;
   if (!`${url.pathname}/`.includes(`${versionPrefix}${versionPrefix}/`)) return null;
   return (
     `The address has ${versionPrefix} twice. version_prefix adds it: leave it out of base_url and of the paths in the ` +

@@ -246,7 +246,7 @@ function noFieldFault({ cursor_field }: PageProfiles['keyset'], record: JsonValu
 
 function unsortedFault({ cursor_field }: PageProfiles['keyset']): PageFault {
   return {
-    code: 'guard_unsorted',
+    code: 'guard_loop',
     message: `The records are not strictly sorted by ${cursor_field}: two are equal, out of order, or not after the last record of the page before`,
     hint:
       'Pages that begin behind a record need a listing that is sorted by page.cursor_field: name the sort in query of the ' +

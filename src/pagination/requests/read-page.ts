@@ -50,7 +50,7 @@ export interface OnePageOptions {
 export type RequestPage = (position: PagePosition, options?: OnePageOptions) => Promise<ApiAnswer>;
 
 /** Codes of an answer that, in the middle of a listing, means that the service no longer knows the position. */
-const EXPIRED_CODES: ReadonlySet<string> = new Set(['not_found', 'gone', 'bad_request']);
+const EXPIRED_CODES: ReadonlySet<string> = new Set(['not_found', 'bad_request']);
 
 /** The refusal of a page past the end, as the profile declares it. */
 export class PastEnd extends SyncError {}
@@ -62,7 +62,7 @@ export function isExpired(error: unknown): error is SyncError {
 
 /** Codes of a response that refuses this one listing or window, while others of the same service may be readable. */
 const UNIT_REFUSAL =
-  /^(?:bad_(?:request|json|page)|not_(?:found|the_api)|guard_\w+|pagination_invalid|gone|empty_body|error_in_body|forbidden|origin_refused|listing_missing|outcome_rule|partial_answer|service_error|too_many_redirects|unexpected_status)$/;
+  /^(?:bad_(?:request|json|page)|not_(?:found|the_api)|guard_loop|pagination_invalid|empty_body|error_in_body|forbidden|origin_refused|listing_missing|outcome_rule|partial_answer|service_error|too_many_redirects|unexpected_status)$/;
 
 /** True if the service refused one of several listings or windows, so that the others can still be read. */
 export function isUnitRefusal(error: unknown): error is SyncError {
@@ -101,7 +101,7 @@ export function pageRequester(options: RequestOptions, parts: RequestParts, firs
       }
     } catch (error) {
       const expired = error instanceof SyncError && EXPIRED_CODES.has(error.code) && !isFirst;
-      throw expired ? expiredError(position, resource.page, error) : withEmptyHint(error);
+      throw expired ? expiredError(position, resource.page, error) : error;
     }
     throw isFirst ? pageError(SKIPPED, position) : expiredError(position, resource.page);
   };
@@ -115,22 +115,6 @@ export function saysNothing(
 ): boolean {
   if (status === 204) return empty.includes(204);
   return status === 404 ? isFirst && empty.includes(404) : status < 300 && json === null && empty.includes(null);
-}
-
-/** Statuses in place of an empty list, by the code of their error. */
-const NOTHING_BY_CODE: ReadonlyMap<string, number> = new Map([
-  ['empty_body', 204],
-  ['not_found', 404],
-]);
-
-/** The error, with the name of the setting by which the same response lists nothing. */
-export function withEmptyHint(error: unknown): unknown {
-  const status = error instanceof SyncError ? NOTHING_BY_CODE.get(error.code) : undefined;
-  if (!(error instanceof SyncError) || status === undefined) return error;
-  const { code, message, recovery, requestId, cause } = error;
-  const advice = `If status ${status} means that nothing is listed, set empty: [${status}] in the profile.`;
-  const hint = error.hint === undefined ? advice : `${error.hint} ${advice}`;
-  return new SyncError(code, message, { recovery, hint, requestId, cause });
 }
 
 const TOO_LARGE: PageFault = {

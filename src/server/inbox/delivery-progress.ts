@@ -53,7 +53,7 @@ export interface DeliveryFailure {
 
 /** Errors that the record or the profile causes. All others are temporary. */
 const RECORD_CODES: ReadonlySet<string> = new Set(
-  `behind item_missing not_found gone bad_request bad_query_value forbidden unexpected_status
+  `behind item_missing not_found bad_request bad_query_value forbidden unexpected_status
   bad_json bad_encoding empty_body error_in_body body_too_large
   unsupported_encoding contract_frozen bug`.split(/\s+/),
 );

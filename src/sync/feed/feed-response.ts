@@ -22,7 +22,7 @@ import {
 import { loadPosition, storePosition } from '../../pagination/page-styles/page-position.ts';
 import type { Page } from '../../pagination/page.ts';
 import { createGoneTest } from '../../pagination/read-item.ts';
-import { saysNothing, withEmptyHint } from '../../pagination/requests/read-page.ts';
+import { saysNothing } from '../../pagination/requests/read-page.ts';
 import { tombstoneOf } from '../../rows/columns/updated-time.ts';
 import { isExact, parseJson } from '../../rows/json/parse-json.ts';
 import { fieldAt, prepareRecord } from '../../rows/records/as-record.ts';
@@ -276,7 +276,5 @@ function send(
   request: BuiltRequest,
   options: Partial<ApiRequest>,
 ): Promise<ApiAnswer> {
-  return client.get({ ...request, ...options, lane: 'incremental', meter, signal }).catch((error: unknown) => {
-    throw withEmptyHint(error);
-  });
+  return client.get({ ...request, ...options, lane: 'incremental', meter, signal });
 }
