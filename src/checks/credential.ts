@@ -1,13 +1,15 @@
-// Judges whether the service looks at the credential, from what it answers to the right one, a false one and none.
-import { singleRequest, type ListingTarget } from '../pagination/page-styles/listing-request.ts';
-import { newMeter, type ApiClient, type OtherCaller } from '../http/client.ts';
+import { type ApiClient, newMeter, type OtherCaller } from '../http/client.ts';
 import { DeferredError, SyncError } from '../model/errors.ts';
+import { type ListingTarget, singleRequest } from '../pagination/page-styles/listing-request.ts';
 import { type CheckFinding, fail, failure, ok, warn } from './listing-scan.ts';
+
+// Judges whether the service looks at the credential, from what it answers to the right one, a false one and none. Example:
+// if a false key gets the public posts, an expired one would look like the deletion of all others.
 
 interface IdentityRequest {
   client: ApiClient;
   listing: ListingTarget;
-  /** Path below the version prefix. */
+  /** Below the version prefix. */
   path: string;
   signal: AbortSignal;
 }
@@ -76,28 +78,27 @@ export interface CallerViews {
   stranger: CallerView;
 }
 
-const NAME_IDENTITY =
-  'name a path in the profile that answers only who is known, such as `identity: /users/me`: then a credential that is ignored ends the run';
-
 /** Whether a wrong credential would be noticed. `isIdentified`: the identity path answers the own credential only. */
 export function credentialFinding(views: CallerViews, isIdentified: boolean): CheckFinding {
   const check = 'credential';
   const doubt = credentialDoubt(views);
   if (doubt === null) return ok(check, 'without it, or with a false one, all is refused');
-  return isIdentified ? ok(check, `${doubt}; the identity path proves it`) : warn(check, doubt, NAME_IDENTITY);
+  const hint =
+    'name a path in the profile that answers only who is known, such as `identity: /users/me`: then a credential that is ignored ends the run';
+  return isIdentified ? ok(check, `${doubt}; the identity path proves it`) : warn(check, doubt, hint);
 }
 
 /** Why a wrong credential would not be noticed; null if it would be. */
 function credentialDoubt({ own, nobody, stranger }: CallerViews): string | null {
+  const isPublic = nobody !== null && nobody.content === own?.content;
   if (stranger === null) {
-    return nobody === null || nobody.content !== own?.content
-      ? null
-      : 'without a credential the first page is the same: the listing is public, and a false one is refused';
+    return isPublic
+      ? 'without a credential the first page is the same: the listing is public, and a false one is refused'
+      : null;
   }
-  if (stranger.content === own?.content) {
-    return nobody === null
-      ? 'a false credential gets the same as the own one: the service does not look at it'
-      : 'without a credential, and with a false one, the first page is the same: the listing is public, or the own one is ignored too';
-  }
-  return `a false credential is not refused: it gets ${stranger.size}, the own one ${own?.size ?? 'nothing'}, so a credential that has become invalid would look like deleted records`;
+  if (stranger.content !== own?.content)
+    return `a false credential is not refused: it gets ${stranger.size}, the own one ${own?.size ?? 'nothing'}, so a credential that has become invalid would look like deleted records`;
+  return nobody === null
+    ? 'a false credential gets the same as the own one: the service does not look at it'
+    : 'without a credential, and with a false one, the first page is the same: the listing is public, or the own one is ignored too';
 }

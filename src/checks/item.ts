@@ -1,32 +1,14 @@
-// Tests whether a record that is fetched individually (`item` of the profile) equals the record in the listing.
 import type { ResourceProfile } from '../config/profile/profile.ts';
 import type { JsonValue, SourceRecord } from '../model/json.ts';
 import type { Lane } from '../model/vocabulary.ts';
 import { type ItemReading, readItem } from '../pagination/read-item.ts';
 import { tombstoneOf, updatedTime } from '../rows/columns/updated-time.ts';
 import { comparedPart } from '../rows/mask-fields.ts';
-import {
-  differenceText,
-  differOnlyInValues,
-  type RecordDifference,
-  recordDifferences,
-} from '../rows/records/record-difference.ts';
-import {
-  type CheckFinding,
-  type ExtraQuery,
-  fail,
-  firstPage,
-  keyIn,
-  ok,
-  type RequestContext,
-  warn,
-} from './listing-scan.ts';
+import { differenceText, differOnlyInValues, type RecordDifference, recordDifferences } from '../rows/records/record-difference.ts';
+import { type CheckFinding, type ExtraQuery, fail, firstPage, keyIn, ok, type RequestContext, warn } from './listing-scan.ts';
 
-/** The request for the listing that showed the record. */
-interface ListingRequest {
-  lane: Lane;
-  extraQuery: ExtraQuery;
-}
+// Tests whether a record that is fetched individually (`item` of the profile) equals the record in the listing. Example:
+// `/posts/7` returns post 7 with a text in another language: then rows must not be made of it.
 
 /**
  * A listed record compared with the record fetched individually. `more`: the same, with further fields. `gone`: it is
@@ -44,7 +26,7 @@ export type Comparison =
  */
 export async function compareWithItem(
   context: RequestContext,
-  { lane, extraQuery }: ListingRequest,
+  { lane, extraQuery }: { lane: Lane; extraQuery: ExtraQuery },
   { key, listed }: { key: string; listed: JsonValue },
   first?: JsonValue,
 ): Promise<Comparison> {
@@ -104,47 +86,35 @@ export async function itemFinding(
 ): Promise<CheckFinding> {
   const check = 'item';
   const samples = chooseSamples(records, context.profile);
-  if (samples.length === 0) return warn(check, 'no record with an id to ask for');
+  const asked = samples.length;
+  if (asked === 0) return warn(check, 'no record with an id to ask for');
   const counts = { gone: 0, moving: 0, same: 0, more: 0 };
   let further = '';
   for (const sample of samples) {
     const compared = await compareWithItem(context, { lane: 'incremental', extraQuery: {} }, sample);
-    if (compared.is === 'other') {
-      const detail = `record ${sample.key} read at ${item} is not the listed one: ${differenceText(compared.differences)}`;
-      return fail(check, detail, HINT);
-    }
+    const difference = 'differences' in compared ? differenceText(compared.differences) : '';
+    if (compared.is === 'other')
+      return fail(check, `record ${sample.key} read at ${item} is not the listed one: ${difference}`, HINT);
     counts[compared.is] += 1;
-    if (compared.is === 'more') further = `, with further fields (${differenceText(compared.differences)})`;
+    if (compared.is === 'more') further = `, with further fields (${difference})`;
   }
   const { gone, moving } = counts;
-  if (gone > 0) return notFound(gone, samples.length, item);
+  if (gone > 0) {
+    const hint = 'what is listed is not deleted; a record that cannot be read alone is taken from the listing';
+    const none = 'check item: it is the path of the resource for one record; `item: null` where there is none';
+    const detail = `the service answered 404 or 410 for ${gone} of ${asked} listed records at ${item}`;
+    return gone === asked ? fail(check, detail, none) : warn(check, detail, hint);
+  }
   if (moving > 0) {
-    const detail = `${moving} of ${samples.length} records say something else each time they are asked for`;
     const hint = 'nothing can be proved by them: run check again, or set `accept: [item]` if the fields are the same';
-    return warn(check, detail, hint);
+    return warn(check, `${moving} of ${asked} records say something else each time they are asked for`, hint);
   }
-  const detail = `${samples.length} records read alone at ${item} are the listed ones${further}`;
-  return ok(
-    check,
-    detail,
-    further === '' ? undefined : 'rows are made of the listed fields: a changed record is read in the listing',
-  );
+  const hint = 'rows are made of the listed fields: a changed record is read in the listing';
+  const detail = `${asked} records read alone at ${item} are the listed ones${further}`;
+  return ok(check, detail, further === '' ? undefined : hint);
 }
 
-function notFound(gone: number, asked: number, item: string): CheckFinding {
-  const detail = `the service answered 404 or 410 for ${gone} of ${asked} listed records at ${item}`;
-  if (gone === asked) {
-    const hint = 'check item: it is the path of the resource for one record; `item: null` where there is none';
-    return fail('item', detail, hint);
-  }
-  const hint = 'what is listed is not deleted; a record that cannot be read alone is taken from the listing';
-  return warn('item', detail, hint);
-}
-
-function chooseSamples(
-  records: readonly SourceRecord[],
-  profile: ResourceProfile,
-): { key: string; listed: JsonValue }[] {
+function chooseSamples(records: readonly SourceRecord[], profile: ResourceProfile) {
   const keyed = records.flatMap(({ value }) => {
     const key = keyIn(value, profile);
     return key === null || tombstoneOf(value, profile) !== null ? [] : [{ key, listed: value }];

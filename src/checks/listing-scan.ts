@@ -1,4 +1,3 @@
-// Builds the requests for a resource's listing, with or without its filter; and the findings that `check` reports.
 import { fillTemplate, parsePlace, type TemplateValues } from '../config/profile/basic-fields.ts';
 import { filterName, filterPlaces, type IncrementalProfile } from '../config/profile/incremental.ts';
 import type { Profile, ResourceProfile } from '../config/profile/profile.ts';
@@ -16,6 +15,9 @@ import { updatedTime, updatedZone } from '../rows/columns/updated-time.ts';
 import { fieldAt, recordsPassingFilter } from '../rows/records/as-record.ts';
 import { recordKey } from '../rows/records/record-key.ts';
 import { formatSince } from './since.ts';
+
+// Builds the requests for a resource's listing, with or without its filter, and the findings that `check` reports. Example:
+// with the filter `param: since`, what changed since noon is requested as `/posts?since=2026-01-05T12:00:00Z`.
 
 /** Context of requests for the records of one resource. */
 export interface RequestContext extends ItemSource {
@@ -45,16 +47,15 @@ export function filterSince(incremental: IncrementalProfile, since: string): Ext
 }
 
 function fillFilter(incremental: IncrementalProfile, values: TemplateValues): PlaceValues {
-  const filled = filterPlaces(incremental).map(([place, value]) => [place, fillValue(place, value, values)]);
-  return Object.fromEntries(filled.filter((entry): entry is [string, PlaceValue] => entry[1] !== null));
-}
-
-/** A Unix time that is all of a field in a JSON body is a number there. */
-function fillValue(place: string, value: string, values: TemplateValues): PlaceValue | null {
-  const { in: part } = parsePlace(place);
-  const text = fillTemplate(value, values, part === 'template' ? 'query' : part);
-  const isAlone = /^\{\w+\}$/.test(value);
-  return part === 'body' && isAlone && text !== null && /^\d+$/.test(text) ? Number(text) : text;
+  const filled: Record<string, PlaceValue> = {};
+  for (const [place, value] of filterPlaces(incremental)) {
+    const { in: part } = parsePlace(place);
+    const text = fillTemplate(value, values, part === 'template' ? 'query' : part);
+    // A Unix time that is all of a field in a JSON body is a number there.
+    const isNumber = part === 'body' && /^\{\w+\}$/.test(value) && /^\d+$/.test(text ?? '');
+    if (text !== null) filled[place] = isNumber ? Number(text) : text;
+  }
+  return filled;
 }
 
 /** The filter as users read it: `updated_since=2026-11-20T12:00:00Z`. */
@@ -96,11 +97,10 @@ export function keyIn(value: JsonValue, { id }: { id: ResourceProfile['id'] }): 
   return 'key' in found ? found.key : null;
 }
 
-/** A listed record as the tests of a filter compare it. */
+/** A listed record as the tests of a filter compare it: its key (empty without a usable id) and its time of change. */
 export interface ListedRecord {
-  /** Empty if it has no usable id. */
   key: string;
-  /** Its time of change as the service writes it, and in epoch milliseconds (-Infinity if that cannot be read). */
+  /** As the service writes it, and in epoch milliseconds (-Infinity if that cannot be read). */
   text: string;
   at: number;
 }
@@ -157,10 +157,10 @@ export async function samplePartition(
   const page = await firstPage({ ...above, partition: await samplePartition(above, resources) }, 'incremental', {});
   const [record] = recordsPassingFilter(page?.records ?? []);
   if (record === undefined) return null;
-  const field =
-    partitions.parent_id === null ? keyIn(record.value, parent) : fieldAt(record.value, partitions.parent_id);
-  if (typeof field !== 'string' && typeof field !== 'number') return null;
-  return partitions.parent_id === null ? keyParts(parent, String(field)).id : String(field);
+  const { parent_id: path } = partitions;
+  const id = path === null ? keyIn(record.value, parent) : fieldAt(record.value, path);
+  if (typeof id !== 'string' && typeof id !== 'number') return null;
+  return path === null ? keyParts(parent, String(id)).id : String(id);
 }
 
 /** One thing that was tested against the live service. */

@@ -1,4 +1,5 @@
-// Findings of `content-sync check` about a listing: pages, fields, and what other callers get.
+// Findings of `content-sync check` about a listing: pages, fields, and what other callers get. Example: `fail posts id: id
+// repeats within a page`.
 import { filterName } from '../config/profile/incremental.ts';
 import type { ResourceProfile } from '../config/profile/profile.ts';
 import type { OtherCaller } from '../http/client.ts';
@@ -46,7 +47,6 @@ export async function requestWithoutParameters(
 ): Promise<UnfilteredListing> {
   const { client, listing, profile, meter, signal } = context;
   const { resource, values = {}, extraQuery = {} } = listingScan(context, 'incremental', sentAnyway);
-  const omitted = { ...filterQuery(profile, null).extraQuery, ...openPageStyle(profile.page).first };
   const count = async (sent: PlaceValues, templates: RequestTemplates = resource): Promise<number | null> => {
     const parts = { target: listing, templates, values };
     try {
@@ -59,25 +59,26 @@ export async function requestWithoutParameters(
       return null;
     }
   };
+  const omitted = { ...filterQuery(profile, null).extraQuery, ...openPageStyle(profile.page).first };
   const names = Object.keys(omitted);
   const records = names.length === 0 ? 0 : await count({});
   if (records === null) return { is: 'unknown' };
-  if (records === 0) {
-    const query = profile.partitions === null ? Object.keys(profile.query) : [];
-    const all = query.length === 0 ? 0 : ((await count({}, { ...resource, query: {} })) ?? 0);
-    if (all === 0) return { is: 'empty' };
-    const message = `the listing is empty with ${query.join(' and ')}, and has ${all} records without`;
+  if (records > 0) {
+    const by: string[] = [];
+    for (const [name, value] of Object.entries(omitted)) if (!(await count({ [name]: value }))) by.push(name);
+    const hiding = (by.length === 0 ? names : by).join(' and ');
+    const message = `the listing is empty with ${hiding}, and has ${records} records without: the service takes ${hiding} for a filter`;
     const hint =
-      'take out of query what the service takes for a filter by mistake; if it is meant so, this ends with the first record';
-    return { is: 'filtered', message, hint };
+      'set page and incremental in the profile to the parameters that the service reads; page.size_param: null sends no size';
+    return { is: 'hidden', message, hint };
   }
-  const by: string[] = [];
-  for (const [name, value] of Object.entries(omitted)) if (!(await count({ [name]: value }))) by.push(name);
-  const hiding = (by.length === 0 ? names : by).join(' and ');
-  const message = `the listing is empty with ${hiding}, and has ${records} records without: the service takes ${hiding} for a filter`;
+  const query = profile.partitions === null ? Object.keys(profile.query) : [];
+  const all = query.length === 0 ? null : await count({}, { ...resource, query: {} });
+  if (all === null || all === 0) return { is: 'empty' };
+  const message = `the listing is empty with ${query.join(' and ')}, and has ${all} records without`;
   const hint =
-    'set page and incremental in the profile to the parameters that the service reads; page.size_param: null sends no size';
-  return { is: 'hidden', message, hint };
+    'take out of query what the service takes for a filter by mistake; if it is meant so, this ends with the first record';
+  return { is: 'filtered', message, hint };
 }
 
 /**
@@ -85,24 +86,20 @@ export async function requestWithoutParameters(
  * one shows without parameters.
  */
 export function listingFinding(
-  pages: readonly Page[],
+  [first, ...others]: readonly Page[],
   profile: ResourceProfile,
   bare: UnfilteredListing = { is: 'unknown' },
 ): CheckFinding {
   const check = 'listing';
-  const [first, second] = pages;
-  const stated = first?.total ?? null;
-  const total = stated === null ? '' : `, ${stated} in all by the service's word`;
-  const count = first?.records.length ?? 0;
+  const [second] = others;
+  const { records: { length: count } = [], total = null } = first ?? {};
   const more = second === undefined ? 'one page' : `a second page with ${second.records.length}`;
-  const detail = `page style ${profile.page.style}: ${count} records, ${more}${total}`;
-  if (count === 0 && 'message' in bare) {
-    return (bare.is === 'hidden' ? fail : warn)(check, bare.message, bare.hint);
-  }
-  if (count === 0) {
-    return warn(check, detail, 'an empty listing proves nothing: check that the credential may see this resource');
-  }
-  const [reason] = pages.at(-1)?.end?.incompleteReasons ?? [];
+  const stated = total === null ? '' : `, ${total} in all by the service's word`;
+  const detail = `page style ${profile.page.style}: ${count} records, ${more}${stated}`;
+  if (count === 0 && 'message' in bare) return (bare.is === 'hidden' ? fail : warn)(check, bare.message, bare.hint);
+  const hint = 'an empty listing proves nothing: check that the credential may see this resource';
+  if (count === 0) return warn(check, detail, hint);
+  const [reason] = (second ?? first)?.end?.incompleteReasons ?? [];
   if (reason === undefined) return ok(check, detail);
   return (profile.accept.includes('end') ? warn : fail)(check, `${detail}; ${reason.message}`, reason.hint);
 }
@@ -150,17 +147,16 @@ function fieldNames(record: SourceRecord | undefined): string {
 
 /** Whether the fields that the profile hides are there: under another name they would be copied as they are. */
 export function hiddenFields(records: readonly SourceRecord[], { fields, unwrap }: ResourceProfile): CheckFinding[] {
+  if (records.length === 0) return [];
   // As masks know the records, before anything was hidden.
   const values = records.map(({ value, asSent }) =>
     asSent === undefined ? value : unwrapRecord(parseJson(asSent.toString()), unwrap),
   );
-  const hidden = Object.entries(fields).filter(([, { hash, exclude }]) => hash || exclude);
-  const missing = hidden.filter(
-    ([path]) => values.length > 0 && !values.some((value) => hasPath(value, keysOfText(path))),
-  );
-  return missing.map(([path]) => {
+  return Object.entries(fields).flatMap(([path, { hash, exclude }]) => {
+    const isThere = values.some((value) => hasPath(value, keysOfText(path)));
+    if (isThere || !(hash || exclude)) return [];
     const hint = 'name it as the path that leads to it, such as author.email; under another name it is copied as it is';
-    return warn('fields', `fields names ${path}, which no record on the page has`, hint);
+    return [warn('fields', `fields names ${path}, which no record on the page has`, hint)];
   });
 }
 

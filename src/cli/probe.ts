@@ -8,7 +8,6 @@ import { isLoopback } from '../config/warehouse-address.ts';
 import { ConfigError, messageOf } from '../model/errors.ts';
 import type { JsonValue } from '../model/json.ts';
 import { visibleText } from '../model/visible-text.ts';
-import type { ProbeProgress } from '../probe/probe-client.ts';
 import { type ProbeOptions, type ProbeResult, probeService } from '../probe/probe-service.ts';
 import { toYaml } from '../probe/profile.ts';
 import { type CliContext, EXIT_CODES, print } from './command/context.ts';
@@ -164,11 +163,11 @@ function writeStatus({ stderr }: CliContext, text: string): void {
 }
 
 /** Shows the progress in one line that is overwritten, on a terminal only. */
-function progressOn({ stderr }: CliContext): (progress: ProbeProgress) => void {
+function progressOn({ stderr }: CliContext): NonNullable<ProbeOptions['progress']> {
   if (stderr.isTTY !== true) return () => undefined;
-  return ({ about, requested, requests, maxRequests }) => {
-    const line = visibleText(`${requests}/${maxRequests} ${about}: ${requested}`).slice(0, (stderr.columns ?? 80) - 1);
-    stderr.write(`\r\u001b[K${line}${requests === maxRequests ? '\n' : ''}`);
+  return (requested, { spent, maxRequests, about }) => {
+    const line = visibleText(`${spent}/${maxRequests} ${about}: ${requested}`).slice(0, (stderr.columns ?? 80) - 1);
+    stderr.write(`\r\u001b[K${line}${spent === maxRequests ? '\n' : ''}`);
   };
 }
 

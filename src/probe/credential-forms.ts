@@ -1,4 +1,5 @@
-// The forms in which a credential may be sent, such as `Authorization: Bearer` or `?api_key=`, for `probe` to try.
+// The forms in which a credential may be sent, for `probe` to try: `Authorization: Bearer <key>`, `X-API-Key: <key>`,
+// `?api_key=<key>`, or a user name and a password.
 import { HEADER_PAIRS, KEY_HEADERS, KEY_QUERIES, PRODUCT_HEADERS } from './vocabulary.ts';
 
 /** A way of sending one secret: how a request carries it, and how a profile says so. */
@@ -43,13 +44,8 @@ export function formsFor({ user, headers }: Credential, forced: string | undefin
     const pairs = HEADER_PAIRS.map((line) => line.split(' '));
     return [basic(user), ...pairs.map(([one = '', two = '']) => inHeaders({ [one]: user, [two]: null }))];
   }
-  return [BEARER, ...KEY_HEADERS.map(parseHeader)];
-}
-
-/** `Authorization Token`: the name of a header, and what stands before the key. */
-function parseHeader(line: string): CredentialForm {
-  const [name = '', prefix] = line.split(' ');
-  return inHeader(name, prefix === undefined ? '' : `${prefix} `);
+  const named = KEY_HEADERS.map((line) => line.split(' '));
+  return [BEARER, ...named.map(([name = '', word]) => inHeader(name, word))];
 }
 
 /** `bearer`, `basic`, `header:X-Api-Key` or `query:key`; null for anything else. */
@@ -85,9 +81,9 @@ export function likeliestFirst(
   const ofProduct = product === '' ? [] : PRODUCT_HEADERS.map((name) => inHeader(name.replace('{product}', product)));
   const named = [
     ...(isBearer ? [BEARER] : []),
-    ...(/^basic/i.test(scheme) && forms.includes(BEARER) ? [KEY_AS_USER, ...ofProduct] : []),
+    ...(/^basic/i.test(scheme) && forms.includes(BEARER) ? [basic(), ...ofProduct] : []),
     ...headers,
-    ...words.map((word) => inHeader('Authorization', `${word} `)),
+    ...words.map((word) => inHeader('Authorization', word)),
     ...queries,
     ...KEY_QUERIES.filter((name) => new RegExp(`["'\`]${name}["'\`]`).test(text)).map(inQuery),
   ];
@@ -115,28 +111,26 @@ function inHeaders(headers: Readonly<Record<string, string | null>>): Credential
   };
 }
 
-/** The key as user name, with a password that does not count. */
-const KEY_AS_USER: CredentialForm = {
-  shown: 'Authorization: Basic, with the key as user name',
-  scheme: { type: 'basic' },
-  settings: (username) => ({ username, password: 'x' }),
-  carry: (secret) => ({ headers: { authorization: `Basic ${Buffer.from(`${secret}:x`).toString('base64')}` } }),
-};
-
-function basic(user: string): CredentialForm {
-  const encode = (secret: string): string => Buffer.from(`${user}:${secret}`).toString('base64');
+/** The password of a user; without one the credential is the user name, with a password that does not count. */
+function basic(user?: string): CredentialForm {
+  const settings = (secret: string) => ({ username: user ?? secret, password: user === undefined ? 'x' : secret });
   return {
-    shown: 'Authorization: Basic',
+    shown: `Authorization: Basic${user === undefined ? ', with the key as user name' : ''}`,
     scheme: { type: 'basic' },
-    settings: (password) => ({ username: user, password }),
-    carry: (secret) => ({ headers: { authorization: `Basic ${encode(secret)}` } }),
+    settings,
+    carry: (secret) => {
+      const { username, password } = settings(secret);
+      return { headers: { authorization: `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}` } };
+    },
   };
 }
 
-function inHeader(name: string, prefix = ''): CredentialForm {
+/** The key in a header, after a word: `Authorization: Token <key>`. */
+function inHeader(name: string, word = ''): CredentialForm {
+  const prefix = word === '' ? '' : `${word} `;
   return {
     shown: `${name}: ${prefix}<key>`,
-    scheme: { type: 'api_key', in: 'header', name, ...(name === 'Authorization' ? { prefix: prefix.trim() } : {}) },
+    scheme: { type: 'api_key', in: 'header', name, ...(name === 'Authorization' ? { prefix: word } : {}) },
     settings: (key) => ({ key }),
     carry: (secret) => ({ headers: { [name.toLowerCase()]: `${prefix}${secret}` } }),
   };

@@ -1,4 +1,5 @@
-// Experiments about fields: times of change and their zones, marks of deleted records, hidden records.
+// Experiments about fields: times of change and their zones, marks of deleted records, hidden records. Example:
+// `updated_at` is a time in all posts, never before `created_at` and none in the future: `updated: updated_at`.
 import { MAX_UTC_OFFSET_MS, misreadTimes, UTC_NAME } from '../checks/times.ts';
 import type { JsonObject, JsonValue } from '../model/json.ts';
 import { LOCAL } from '../model/time-zone.ts';
@@ -26,11 +27,7 @@ export function valuesAt(records: readonly JsonObject[], path: string): (JsonVal
 
 /** Epoch milliseconds of the first of several fields that has a time. */
 export function changeTime(record: JsonObject, paths: readonly string[]): number | null {
-  for (const path of paths) {
-    const time = parseTime(fieldAt(record, path));
-    if (time !== null) return time;
-  }
-  return null;
+  return paths.map((path) => parseTime(fieldAt(record, path))).find((time) => time !== null) ?? null;
 }
 
 /** Epoch milliseconds of a time as services write it; null for any other value. */
@@ -40,15 +37,10 @@ function parseTime(value: JsonValue | undefined): number | null {
   return parseInstant(/^\d{9,16}$/.test(value) ? Number(value) : value)?.epochMs ?? null;
 }
 
-interface TimeField {
-  path: string;
-  missing: number;
-  /** True if its times name no zone. */
-  isLocal: boolean;
-}
+type TimeField = ReturnType<typeof timeFields>[number];
 
-/** Fields that hold times in all records that have them. */
-function timeFields(records: readonly JsonObject[]): TimeField[] {
+/** Fields that hold times in all records that have them; `isLocal`: none names its zone. */
+function timeFields(records: readonly JsonObject[]) {
   return fieldPaths(records).flatMap((path) => {
     const values = valuesAt(records, path);
     const present = values.filter((value) => value !== null && value !== undefined && value !== '');
@@ -58,9 +50,12 @@ function timeFields(records: readonly JsonObject[]): TimeField[] {
   });
 }
 
-/** Finds the times of change and of creation, and the zone of those that name none. */
+/**
+ * Finds the times of change and of creation. Those without a zone are read as UTC, unless another field of the same records
+ * shows that they are local.
+ */
 export async function probeTimes(listing: ProbedListing): Promise<void> {
-  const { findings, records, conventions } = listing;
+  const { findings, records, conventions, notes, name } = listing;
   if (records.length === 0) return findings.guessed(['updated'], null, 'the listing is empty');
   const fields = timeFields(records);
   const updated = likeliest(fields.filter(({ path }) => UPDATED.test(path)));
@@ -77,7 +72,11 @@ export async function probeTimes(listing: ProbedListing): Promise<void> {
     const count = `${records.length - updated.missing} of ${records.length} records${missing}`;
     findings.proved(['updated'], value, `a time in ${count}${order}, none later than the answer's Date`);
   } else findings.guessed(['updated'], value, doubt);
-  probeZones(listing, fields);
+  for (const { path, twin, offsets } of misreadTimes(records, { times: {} }))
+    findings.proved(['times', path], LOCAL, `stands ${offsets} from ${twin}`);
+  // Nothing is missed by it: a filter takes the same times that the records have.
+  const unzoned = fields.filter(({ path, isLocal }) => isLocal && listing.updated.includes(path));
+  for (const { path } of unzoned) notes.push(`${path} of ${name} names no zone and is read as UTC: else set times`);
 }
 
 /** A field that is null in all records may be the time of change, if its name says so: none was changed yet. */
@@ -105,27 +104,17 @@ function likeliest(fields: readonly TimeField[]): TimeField | undefined {
 
 /** Why the field may not be the time of change; null if nothing speaks against it. */
 function doubtAbout({ records, updated, first }: ProbedListing, created: string | null): string | null {
-  const now = first.serverDate ?? Infinity;
-  const count = (isStrange: (change: number, record: JsonObject) => boolean): number =>
-    records.filter((record) => isStrange(changeTime(record, updated) ?? NaN, record)).length;
-  const future = count((change) => change > now + SKEW_MS + MAX_UTC_OFFSET_MS);
+  const latest = (first.serverDate ?? Infinity) + SKEW_MS + MAX_UTC_OFFSET_MS;
+  const times = records.map((record) => ({
+    changed: changeTime(record, updated) ?? NaN,
+    earliest: created === null ? NaN : (changeTime(record, [created]) ?? NaN) - MAX_UTC_OFFSET_MS,
+  }));
+  const future = times.filter(({ changed }) => changed > latest).length;
   if (future > 0) return `${future} of ${records.length} lie in the future`;
-  const earlier = count(
-    (change, record) => created !== null && change < (parseTime(fieldAt(record, created)) ?? NaN) - MAX_UTC_OFFSET_MS,
-  );
-  if (earlier > 0) return `in ${earlier} of ${records.length} records it is earlier than ${created}`;
-  const without = count(Number.isNaN);
+  const early = times.filter(({ changed, earliest }) => changed < earliest).length;
+  if (early > 0) return `in ${early} of ${records.length} records it is earlier than ${created}`;
+  const without = times.filter(({ changed }) => Number.isNaN(changed)).length;
   return without > 0 ? `${without} of ${records.length} records have none` : null;
-}
-
-/** Times without a zone are read as UTC, unless another field of the same records shows that they are local. */
-function probeZones({ findings, records, updated, notes, name }: ProbedListing, fields: readonly TimeField[]): void {
-  const misread = misreadTimes(records, { times: {} });
-  for (const { path, twin, offsets } of misread)
-    findings.proved(['times', path], LOCAL, `stands ${offsets} from ${twin}`);
-  // Nothing is missed by it: a filter takes the same times that the records have.
-  const unzoned = fields.filter(({ path, isLocal }) => isLocal && updated.includes(path));
-  for (const { path } of unzoned) notes.push(`${path} of ${name} names no zone and is read as UTC: else set times`);
 }
 
 /**
@@ -134,13 +123,11 @@ function probeZones({ findings, records, updated, notes, name }: ProbedListing, 
  */
 export function probeDeleted({ records, findings }: ProbedListing): void {
   const paths = fieldPaths(records, 1);
-  const marks = paths
-    .filter((path) => DELETED.test(path))
-    .map((path) => ({ path, count: valuesAt(records, path).filter(Boolean).length }));
-  const mark = marks.find(({ count }) => count > 0) ?? marks[0];
+  const count = (path: string): number => valuesAt(records, path).filter(Boolean).length;
+  const [mark] = paths.filter((path) => DELETED.test(path)).toSorted((a, b) => count(b) - count(a));
   if (mark !== undefined) {
-    const set = mark.count > 0 ? `set in ${mark.count}` : 'named so, and set in none';
-    return findings.proved(['deleted', 'field'], mark.path, `${set} of ${records.length} listed records`);
+    const evidence = `named so, and set in ${count(mark)} of ${records.length} listed records`;
+    return findings.proved(['deleted', 'field'], mark, evidence);
   }
   const path = paths.find(
     (each) => STATUS.test(each) && valuesAt(records, each).every((state) => typeof state === 'string'),

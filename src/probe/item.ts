@@ -1,4 +1,5 @@
-// Finds the id of records, and how one record is fetched by it.
+// Finds the id of records, and how one record is fetched by it. Example: all posts have another `id`, and `/posts/7` returns
+// the listed post 7: the profile gets `id: id` and `item: /posts/{id}`.
 import { judgeRecord } from '../checks/item.ts';
 import type { JsonObject, JsonValue } from '../model/json.ts';
 import { isExact } from '../rows/json/parse-json.ts';
@@ -6,7 +7,7 @@ import { fieldAt, isObject, unwrapRecord } from '../rows/records/as-record.ts';
 import { differenceText } from '../rows/records/record-difference.ts';
 import { selectRecord } from '../rows/records/select-records.ts';
 import { fieldPaths, valuesAt } from './fields.ts';
-import { describeResponse, isUsable, type ProbeResponse } from './probe-client.ts';
+import { describeResponse, isRefusal, isUsable, type ProbeResponse } from './probe-client.ts';
 import { type ProbedListing, recordKeyText } from './probed-listing.ts';
 import { joinPath } from './record-lists.ts';
 import { ID_NAMES, ITEM_PATHS, OTHER_ID } from './vocabulary.ts';
@@ -69,19 +70,9 @@ export function probeId(listing: ProbedListing): string[] {
   return candidates;
 }
 
-interface FoundItem {
-  id: string;
-  /** The path of one record after that of the listing. */
-  suffix: string;
-  /** The path of the record in the response. */
-  record: string;
-  value: JsonObject;
-  response: ProbeResponse;
-}
-
 /** Finds how one record is fetched individually, by which id, and the response for one that does not exist. */
 export async function probeItem(listing: ProbedListing, ids: readonly string[]): Promise<void> {
-  const { findings, records } = listing;
+  const { findings, records, conventions } = listing;
   const [sample] = records;
   if (sample === undefined || ids.length === 0) {
     return findings.guessed(['item'], null, 'there is no record to ask for');
@@ -96,7 +87,7 @@ export async function probeItem(listing: ProbedListing, ids: readonly string[]):
     findings.proved(['id'], id, `unique, and a record is read alone by it; not by ${listing.id}`);
     listing.id = id;
   }
-  listing.conventions.item = { suffix, id, record };
+  conventions.item = { suffix, id, record };
   const judged = judgeRecord(sample, value);
   const differences = judged.is === 'same' ? '' : differenceText(judged.differences);
   if (judged.is === 'other') {
@@ -107,19 +98,10 @@ export async function probeItem(listing: ProbedListing, ids: readonly string[]):
   const evidence = `${describeResponse(response)}, the listed record with the same fields and values${further}`;
   findings.proved(['item'], itemPath(listing, suffix), evidence);
   if (record !== '') findings.proved(['item_record'], record, 'the record stands there in that answer');
-  await probeMissing(listing, found, sample);
+  await probeMissing(listing, suffix, fieldAt(sample, id));
 }
 
-function itemPath({ path, item }: ProbedListing, suffix: string): string {
-  return item ?? path.replace(/\/$|\.json$/, '') + suffix;
-}
-
-function requestItem(listing: ProbedListing, suffix: string, id: string): Promise<ProbeResponse> {
-  const { client, query } = listing;
-  return client.get({ path: itemPath(listing, suffix).replace('{id}', encodeURIComponent(id)), query });
-}
-
-async function findItem(listing: ProbedListing, ids: readonly string[], sample: JsonObject): Promise<FoundItem | null> {
+async function findItem(listing: ProbedListing, ids: readonly string[], sample: JsonObject) {
   for (const [at, id] of ids.entries()) {
     const value = fieldAt(sample, id) ?? '';
     // The usual paths are tried with the likeliest id, the likeliest of them with the others.
@@ -130,6 +112,15 @@ async function findItem(listing: ProbedListing, ids: readonly string[], sample: 
     }
   }
   return null;
+}
+
+function requestItem(listing: ProbedListing, suffix: string, id: string): Promise<ProbeResponse> {
+  const path = itemPath(listing, suffix).replace('{id}', encodeURIComponent(id));
+  return listing.client.get({ path, query: listing.query });
+}
+
+function itemPath({ path, item }: ProbedListing, suffix: string): string {
+  return item ?? path.replace(/\/$|\.json$/, '') + suffix;
 }
 
 /** Ends of paths that may lead to a record, the likeliest first. */
@@ -170,27 +161,27 @@ function* objectsIn(value: JsonValue, path: string, level: number): Generator<{ 
   } else if (Array.isArray(value) && value.length === 1) yield* objectsIn(value[0] ?? null, `${path}[0]`, level + 1);
 }
 
-function missingId(value: JsonValue | undefined): string {
-  if (typeof value !== 'string') return String(Number(value ?? 1) + 987_654_321);
-  const tail = value.slice(-6);
-  const changed = tail
-    .replaceAll(/\d/g, (digit) => String((Number(digit) + 7) % 10))
-    .replaceAll(/[a-f]/g, (letter) => String.fromCharCode(97 + ((letter.charCodeAt(0) - 97 + 3) % 6)));
-  return changed === tail ? `${value}zz` : value.slice(0, -6) + changed;
-}
-
-async function probeMissing(listing: ProbedListing, { id, suffix }: FoundItem, sample: JsonObject): Promise<void> {
+/** What the service returns for an id like this one that no record has. */
+async function probeMissing(listing: ProbedListing, suffix: string, id: JsonValue | undefined): Promise<void> {
   const { findings, conventions } = listing;
   let evidence = 'as in the resource before';
   if (conventions.gone === null) {
-    const response = await requestItem(listing, suffix, missingId(fieldAt(sample, id)));
-    const { status } = response;
+    const response = await requestItem(listing, suffix, missingId(id));
     evidence = `an id that no record has: ${describeResponse(response)}`;
-    if (status < 400 || status >= 500) {
+    if (!isRefusal(response)) {
       return findings.guessed(['item'], null, `${evidence}, which does not say that it is gone`);
     }
-    conventions.gone = status;
+    conventions.gone = response.status;
   }
-  const { gone } = conventions;
-  if (!GONE.has(gone)) findings.proved(['gone', 'status'], [gone], evidence);
+  if (!GONE.has(conventions.gone)) findings.proved(['gone', 'status'], [conventions.gone], evidence);
+}
+
+/** Another id of the same form: a number far ahead, or a text with other digits at its end. */
+function missingId(id: JsonValue | undefined): string {
+  if (typeof id !== 'string') return String(Number(id ?? 1) + 987_654_321);
+  const end = id.slice(-6);
+  const others = end
+    .replaceAll(/\d/g, (digit) => String(9 - Number(digit)))
+    .replaceAll(/[a-f]/g, (letter) => 'fedcba'.charAt('abcdef'.indexOf(letter)));
+  return others === end ? `${id}zz` : id.slice(0, -6) + others;
 }

@@ -84,27 +84,13 @@ export function requestUrl(baseUrl: URL, { path, query = {}, isAtRoot = false }:
 export function displayPath(baseUrl: URL, url: URL): string {
   const base = baseUrl.pathname.replace(/\/+$/, '');
   const path = url.pathname.startsWith(`${base}/`) ? url.pathname.slice(base.length) : url.pathname;
-  const search = url.search.replaceAll('+', ' ');
-  try {
-    return path + decodeURIComponent(search);
-  } catch {
-    return path + search;
-  }
+  const query = Array.from(url.searchParams, ([name, value]) => `${name}=${value}`).join('&');
+  return query === '' ? path : `${path}?${query}`;
 }
 
 /** Thrown if the request budget is used up. */
 export class RequestsSpent extends Error {
   override readonly name = 'RequestsSpent';
-}
-
-export interface ProbeProgress {
-  /** `credential`, `listings`, or the name of the resource that is examined. */
-  about: string;
-  /** Path and query of the request that is sent now, without the credential. */
-  requested: string;
-  /** Requests sent, this one included. */
-  requests: number;
-  maxRequests: number;
 }
 
 export interface ProbeClientOptions {
@@ -120,7 +106,8 @@ export interface ProbeClientOptions {
   /** Texts that must not be written. */
   secrets: string[];
   signal: AbortSignal;
-  progress?: ((progress: ProbeProgress) => void) | undefined;
+  /** Called with path and query of each request, without the credential, before it is sent. */
+  progress?: ((requested: string, client: ProbeClient) => void) | undefined;
 }
 
 /** Of which some are those of the first listing. */
@@ -152,7 +139,7 @@ export class ProbeClient implements AsyncDisposable {
   maxRequests: number;
   /** How the credential is sent. */
   form: CredentialForm = NO_CREDENTIAL;
-  /** What is examined, for the progress. */
+  /** What is examined: `credential`, `listings`, or the name of a resource. */
   about = 'credential';
 
   constructor(options: ProbeClientOptions) {
@@ -219,33 +206,30 @@ export class ProbeClient implements AsyncDisposable {
     const secret = credential === null ? '' : isFalse ? falseSecret(credential.secret) : credential.secret;
     const policy = { home: this.baseUrl.origin, allowsOthers: false, secrets };
     let target = firstTarget(url, policy);
-    for (let attempts = 1; ;) {
+    for (let attempts = 1; ; attempts += 1) {
       const carried = target.credentialed && secret !== '' ? form.carry(secret) : {};
       const sent = new URL(target.url);
       for (const [name, value] of Object.entries(carried.query ?? {})) sent.searchParams.set(name, value);
-      const answered = await this.#send(sent, { ...headers, ...carried.headers }, requested);
-      const response = { ...answered, url: target.url };
-      if (REDIRECTS.has(response.status)) {
-        try {
+      const response = await this.#send(sent, { ...headers, ...carried.headers }, requested);
+      const { status, text } = response;
+      response.url = target.url;
+      try {
+        if (REDIRECTS.has(status)) {
           target = redirectTarget(target, response.headers['location'], policy);
+          attempts -= 1;
           continue;
-        } catch (error) {
-          if (!(error instanceof SyncError)) throw error;
-          Object.assign(response, { problem: error.message, mayRetry: false });
         }
+      } catch (error) {
+        if (!(error instanceof SyncError)) throw error;
+        Object.assign(response, { problem: error.message, mayRetry: false });
       }
-      if (!response.mayRetry || attempts >= MAX_ATTEMPTS) return this.#note(response);
-      attempts += 1;
+      if (response.mayRetry && attempts < MAX_ATTEMPTS) continue;
+      if (status !== 0) this.statuses.add(status);
+      this.#lastProblem = response.problem;
+      const challenge = `${String(response.headers['www-authenticate'] ?? '')} ${text}`;
+      if (status === 401 || status === 403) this.lastChallenge = challenge;
+      return response;
     }
-  }
-
-  #note(response: ProbeResponse): ProbeResponse {
-    const { status, problem, headers, text } = response;
-    if (status !== 0) this.statuses.add(status);
-    this.#lastProblem = problem;
-    const isRefused = status === 401 || status === 403;
-    if (isRefused) this.lastChallenge = `${String(headers['www-authenticate'] ?? '')} ${text}`;
-    return response;
   }
 
   /** Sends one request when the rate limiter permits it; the limits that the response states apply to the next one. */
@@ -254,7 +238,7 @@ export class ProbeClient implements AsyncDisposable {
     signal.throwIfAborted();
     if (this.spent >= this.maxRequests) throw new RequestsSpent(`no request is left for ${requested}`);
     this.spent += 1;
-    progress?.({ about: this.about, requested, requests: this.spent, maxRequests: this.maxRequests });
+    progress?.(requested, this);
     const request = { url, method: 'GET' as const, headers: { ...HEADERS, ...headers }, signal };
     return this.#limiter.run(
       'incremental',

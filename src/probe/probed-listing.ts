@@ -2,8 +2,7 @@
 import type { Clock } from '../model/clock.ts';
 import type { JsonObject } from '../model/json.ts';
 import { fieldAt, type UnwrapRule } from '../rows/records/as-record.ts';
-import type { ProbeClient, ProbeResponse, QueryParams } from './probe-client.ts';
-import { isRefusal } from './probe-client.ts';
+import { isRefusal, type ProbeClient, type ProbeResponse, type QueryParams } from './probe-client.ts';
 import type { Finding, Findings } from './profile.ts';
 import { recordsIn } from './record-lists.ts';
 
@@ -99,11 +98,11 @@ export async function learnUnknown(listing: ProbedListing): Promise<Conventions[
   const { conventions } = listing;
   if (conventions.unknown !== null) return conventions.unknown;
   const { response, records } = await requestPage(listing, { content_sync_control: '1' });
-  const isHidden = records !== null && records.length === 0 && listing.records.length > 0;
-  // A refusal may say which parameters there are.
-  if (isRefusal(response))
-    for (const name of response.text.match(/[\w$]+(?:\[[\w$]+\])*/g) ?? []) conventions.parameters.add(name);
+  const isHidden = records?.length === 0 && listing.records.length > 0;
   conventions.unknown = isRefusal(response) ? 'refused' : isHidden ? 'filters' : 'ignored';
+  // A refusal may say which parameters there are.
+  const named = isRefusal(response) ? response.text.match(/[\w$]+(?:\[[\w$]+\])*/g) : null;
+  for (const name of named ?? []) conventions.parameters.add(name);
   return conventions.unknown;
 }
 

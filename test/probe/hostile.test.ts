@@ -138,7 +138,7 @@ describe('a service that gives little or lies', () => {
       paths: ['/posts'],
       credential,
       auth: 'query:api_key',
-      progress: (each) => asked.push(each.requested),
+      progress: (requested) => asked.push(requested),
     });
     expect(toYaml(result)).toContain('style: next-url');
     expect(toYaml(result)).not.toContain(secret);
