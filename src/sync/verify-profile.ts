@@ -55,7 +55,7 @@ export async function noteVerified(context: RunContext, scan: FinishedScan): Pro
   const hasPages = end.proof === 'total' || (end.proof !== null && end.proof !== 'whole' && evidence.pages > 1);
   const verified: Readonly<Record<string, boolean>> = {
     records: true,
-    id: records > 1 && context.progress.shared.count === 0,
+    id: records > 1 && context.progress.conflicts.undecided === 0,
     page: hasPages,
     updated: (await countUntimedRows(context)) === 0,
   };
