@@ -1,14 +1,15 @@
-/** The schema of the config file, and the types of the settings that it results in. */
+/** The schema of the config file (`content-sync.yaml`), and the types of the settings after all defaults are filled in. */
 import { createHash } from 'node:crypto';
 import { accessSync, constants } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { z } from 'zod';
 import { LOG_LEVELS, type LogLevel } from '../model/vocabulary.ts';
 import { alertsSchema, type AlertsSettings } from './alerts-schema.ts';
+import { cronExpression, timezone } from './cron.ts';
 import type { Fault } from './file/yaml-file.ts';
 import { type Network, networkSchema } from './network.ts';
 import { authSecretsSchema, type AuthSettings } from './profile/auth.ts';
-import { byteSize, cronExpression, documented, duration, timeSpan, timezone } from './profile/basic-fields.ts';
+import { byteSize, documented, duration, timeSpan } from './profile/basic-fields.ts';
 import { filesSchema, type FilesSettings } from './profile/file-fields.ts';
 import type { Profile } from './profile/profile.ts';
 import type { WebhookSecret } from './profile/signature-secret.ts';
@@ -299,6 +300,7 @@ interface ControlPathInput {
  * every user can create files, where another user could impersonate `serve`.
  */
 export function controlPath({ control, warehouse, config, cwd, env }: ControlPathInput): string | null {
+  // YAML 1.1 has `off` as a word for false, so users write it for null.
   if (control === null || control === 'off') return null;
   if (control !== undefined) return resolve(cwd, control);
   const name = `content-sync-${createHash('sha256').update(config).digest('hex').slice(0, 16)}.sock`;

@@ -1,6 +1,7 @@
 /**
- * The setting `warehouse`: its schema, its faults and secrets, and the address of the database of each source
- * (`sourceAddress`): `sqlite:data/{source}.db` is a file per source, `postgres://...` a database with a schema per source.
+ * The setting `warehouse`: `sqlite:data/{source}.db` is a file per source, `postgres://...` a database with a schema per
+ * source. While settings are loaded, this file finds faults and secrets in the setting, and makes the address of each
+ * source's database (`sourceAddress`). To open a database, its address is parsed again (`readAddress`).
  */
 import { existsSync } from 'node:fs';
 import { isIP } from 'node:net';
@@ -20,7 +21,7 @@ interface SqliteAddress {
 /** The address of the schema of a source in a Postgres database. */
 interface PostgresSchemaAddress {
   readonly kind: 'postgres';
-  /** The address itself; may hold a password. */
+  /** The address; it may contain a password. */
   readonly text: string;
   /** Connection string for the driver, without `schema`. */
   readonly connection: string;
@@ -55,14 +56,14 @@ export function readAddress(address: string): WarehouseAddress | null {
   return { kind, text: `postgres:${rest}`, connection: url.href, schema };
 }
 
-/** Setting and address of a SQLite file; `{source}` in the path is replaced by the name of the source. */
+/** `{source}` in the path is replaced by the name of the source. */
 const SQLITE = /^sqlite:(?!\/\/|:memory:)(?:[^{}]|\{source\})+$/;
 /** `{source}` in `?schema=` is replaced by the name of the source. */
 const POSTGRES = /^postgres(?:ql)?:\/\//;
 const PLACEHOLDER = '{source}';
 const EXPECTED = 'postgres://user:password@host:5432/database';
 
-/** Returns the kind of database of the setting; undefined if it has none. */
+/** Returns the kind of database that the setting names; undefined if it names none. */
 function settingKind(address: string): DatabaseKind | undefined {
   if (SQLITE.test(address)) return 'sqlite';
   return POSTGRES.test(address) ? 'postgres' : undefined;
@@ -82,7 +83,7 @@ export const warehouseSchema = z
     pattern: String.raw`^(sqlite:(?!//|:memory:).+|postgres(ql)?://.+|.*\$\{.+)$`,
   });
 
-/** Returns the fault of an address as `expected …` without its value; null if it is valid. */
+/** Returns the fault of the setting as `expected …` without its value; null if it is valid. */
 function addressFault(address: string): string | null {
   const kind = settingKind(address);
   if (kind === undefined) return `expected sqlite:<path>, where {source} may stand in the path, or ${EXPECTED}`;
@@ -91,7 +92,7 @@ function addressFault(address: string): string | null {
   if (url === null || url.hash !== '' || !isDecodable(address)) {
     return `expected ${EXPECTED} (what is special in a password is percent-encoded: %40 for @, %2F for /)`;
   }
-  return RULES.map((rule) => rule(url)).find((fault) => fault !== null) ?? null;
+  return postgresFault(url);
 }
 
 /** Parameters that `pg` reads, and those that it ignores but that addresses from providers contain. */
@@ -104,37 +105,33 @@ const PARAMETERS = [
 const SSL_MODES = ['disable', 'prefer', 'require', 'verify-ca', 'verify-full', 'no-verify'];
 const SSL_FILES = ['sslcert', 'sslkey', 'sslrootcert'];
 /** `pg` treats these modes as `verify-full`, and warns that a later version will not. */
-const CHECKED_FULLY = new Set(['prefer', 'require', 'verify-ca']);
+const FULLY_VERIFIED_MODES = new Set(['prefer', 'require', 'verify-ca']);
 
 const SCHEMA_NAME = /^[a-z_][a-z0-9_]*$/;
 /** Postgres truncates longer identifiers without an error. */
 const MAX_SCHEMA_NAME_LENGTH = 63;
 /** Schemas of Postgres, and those that processes of content-sync share. */
-const TAKEN_SCHEMA = /^(?:pg_.*|information_schema|content_sync.*)$/;
-const RULES: readonly ((url: URL) => string | null)[] = [
-  ({ pathname }) => (/^\/[^/]+$/.test(pathname) ? null : `expected ${EXPECTED}, with one database`),
-  ({ host, pathname }) => (/[{}]|%7B/i.test(host + pathname) ? 'expected {source} only in ?schema=' : null),
-  ({ searchParams }) => {
-    const unknown = [...searchParams.keys()].find((name) => !PARAMETERS.includes(name));
-    return unknown === undefined ? null : `expected only the parameters ${PARAMETERS.join(', ')}`;
-  },
-  ({ searchParams }) => {
-    const mode = searchParams.get('sslmode');
-    return mode === null || SSL_MODES.includes(mode) ? null : `expected sslmode as one of ${SSL_MODES.join(', ')}`;
-  },
-  ({ searchParams }) => {
-    const missing = SSL_FILES.find((name) => searchParams.has(name) && !existsSync(searchParams.get(name) ?? ''));
-    return missing === undefined ? null : `expected a readable file in ${missing}`;
-  },
-  ({ searchParams }) => {
-    const name = searchParams.get('schema')?.replaceAll(PLACEHOLDER, 'a');
-    if (name === undefined) return null;
-    if (!SCHEMA_NAME.test(name)) return 'expected a schema of lower-case letters, digits, _ and {source}';
-    return TAKEN_SCHEMA.test(name) ? 'expected a schema other than those of Postgres and of content-sync itself' : null;
-  },
-];
+const RESERVED_SCHEMA = /^(?:pg_.*|information_schema|content_sync.*)$/;
 
-/** True if `decodeURIComponent`, which `pg` calls, does not throw: `unescape` returns U+FFFD there. */
+function postgresFault({ host, pathname, searchParams }: URL): string | null {
+  if (!/^\/[^/]+$/.test(pathname)) return `expected ${EXPECTED}, with one database`;
+  if (/[{}]|%7B/i.test(host + pathname)) return 'expected {source} only in ?schema=';
+  if (!searchParams.keys().every((name) => PARAMETERS.includes(name))) {
+    return `expected only the parameters ${PARAMETERS.join(', ')}`;
+  }
+  const mode = searchParams.get('sslmode');
+  if (mode !== null && !SSL_MODES.includes(mode)) return `expected sslmode as one of ${SSL_MODES.join(', ')}`;
+  const missing = SSL_FILES.find((name) => searchParams.has(name) && !existsSync(searchParams.get(name) ?? ''));
+  if (missing !== undefined) return `expected a readable file in ${missing}`;
+  const schema = searchParams.get('schema')?.replaceAll(PLACEHOLDER, 'a');
+  if (schema === undefined) return null;
+  if (!SCHEMA_NAME.test(schema)) return 'expected a schema of lower-case letters, digits, _ and {source}';
+  return RESERVED_SCHEMA.test(schema)
+    ? 'expected a schema other than those of Postgres and of content-sync itself'
+    : null;
+}
+
+/** True if `decodeURIComponent`, which `pg` calls, does not throw: then `unescape` has no replacement character. */
 function isDecodable(text: string): boolean {
   return !/%(?![0-9a-f]{2})/i.test(text) && !unescape(text).includes('\uFFFD');
 }
@@ -142,29 +139,29 @@ function isDecodable(text: string): boolean {
 /** Returns the address of the database of a source: `sqlite:` and an absolute path, or `postgres://…?schema=…`. */
 export function sourceAddress(address: string, source: string, cwd: string): string {
   const kind = settingKind(address);
-  if (kind === 'sqlite') return `sqlite:${resolve(cwd, pathTemplate(address).replaceAll(PLACEHOLDER, source))}`;
+  if (kind === 'sqlite') return `sqlite:${resolve(cwd, sqlitePath(address).replaceAll(PLACEHOLDER, source))}`;
   if (kind === undefined) return address;
-  const url = urlOf(address);
+  const url = toUrl(address);
   const { searchParams } = url;
-  if (!searchParams.has('uselibpqcompat') && CHECKED_FULLY.has(searchParams.get('sslmode') ?? '')) {
+  if (!searchParams.has('uselibpqcompat') && FULLY_VERIFIED_MODES.has(searchParams.get('sslmode') ?? '')) {
     searchParams.set('sslmode', 'verify-full');
   }
   searchParams.set('schema', schemaName(searchParams.get('schema'), source));
   return url.href;
 }
 
-function pathTemplate(address: string): string {
+function sqlitePath(address: string): string {
   return address.slice('sqlite:'.length);
 }
 
 /** Returns the folder with the SQLite files of all sources; null for Postgres. */
 export function warehouseFolder(address: string, cwd: string): string | null {
   if (settingKind(address) !== 'sqlite') return null;
-  const [constant = ''] = pathTemplate(address).split(PLACEHOLDER);
+  const [constant = ''] = sqlitePath(address).split(PLACEHOLDER);
   return dirname(resolve(cwd, `${constant}_`));
 }
 
-/** Returns the fault of an address under which sources would share a file or schema; null if there is none. */
+/** Returns the fault of a setting by which several sources would share a file or schema; null if there is none. */
 export function sharingFault(address: string): string | null {
   const kind = settingKind(address);
   if (kind === undefined) return null;
@@ -175,14 +172,14 @@ export function sharingFault(address: string): string | null {
   return `expected {source} in the ${part}, because each of several sources has its own ${what}, got none`;
 }
 
-/** Returns the fault of a source name that gives a reserved or used schema; `all` are the names of all sources. */
+/** Returns the fault of a source whose schema is reserved or that of another source; `all` are the names of all sources. */
 export function sourceNameFault(address: string, source: string, all: readonly string[]): string | null {
   if (settingKind(address) !== 'postgres') return null;
   const template = schemaTemplate(address);
   const schema = schemaName(template, source);
-  // `public` is only allowed if the address names it.
-  const isTaken = TAKEN_SCHEMA.test(schema) || (schema === 'public' && template !== 'public');
-  if (isTaken) return `expected another name, because the schema ${schema} is not for sources`;
+  // `public` is allowed only if the address names it.
+  const isReserved = RESERVED_SCHEMA.test(schema) || (schema === 'public' && template !== 'public');
+  if (isReserved) return `expected another name, because the schema ${schema} is not for sources`;
   if (schema.length > MAX_SCHEMA_NAME_LENGTH) {
     return `expected a shorter name, because a schema has at most ${MAX_SCHEMA_NAME_LENGTH} characters`;
   }
@@ -190,18 +187,18 @@ export function sourceNameFault(address: string, source: string, all: readonly s
   return other === undefined ? null : `expected another name, because ${other} has the schema ${schema} too`;
 }
 
-/** Returns the fault of an address without encryption to another host; null if it is encrypted or says `disable`. */
+/** Returns the fault of a connection to another host if the setting does not say whether it is encrypted; else null. */
 export function warehouseTransportFault(address: string, env: NodeJS.ProcessEnv): string | null {
   if (settingKind(address) !== 'postgres') return null;
-  const { hostname, searchParams } = urlOf(address);
-  const isStated = ['sslmode', 'ssl'].some((name) => searchParams.has(name)) || (env['PGSSLMODE'] ?? '') !== '';
+  const { hostname, searchParams } = toUrl(address);
+  const saysEncryption = ['sslmode', 'ssl'].some((name) => searchParams.has(name)) || (env['PGSSLMODE'] ?? '') !== '';
   const host = searchParams.get('host') || decodeURIComponent(hostname) || env['PGHOST'] || 'localhost';
   // The host of a Unix socket is a path.
-  if (isStated || host.startsWith('/') || isLoopback(host)) return null;
+  if (saysEncryption || host.startsWith('/') || isLoopback(host)) return null;
   return 'expected sslmode in the address, because rows and password would go readable over the network: sslmode=verify-full, or sslmode=disable where the way to the server is safe';
 }
 
-/** Returns texts that must not be logged, also of an invalid address: the password in each encoding, and the address. */
+/** Returns texts that must not be logged: the password in each encoding and the address, even if that is invalid. */
 export function addressSecrets(address: string, env: NodeJS.ProcessEnv): string[] {
   if (settingKind(address) !== 'postgres') return [];
   const passwordsInAddress = passwordSpellings(address);
@@ -211,10 +208,10 @@ export function addressSecrets(address: string, env: NodeJS.ProcessEnv): string[
   return [...new Set([...passwords, ...(passwordsInAddress.length === 0 ? [] : [address])])];
 }
 
-/** Not masked even if used as a password, because every message about Postgres contains them. */
+/** These are not masked, even if one is the password, because every message about Postgres contains them. */
 const COMMON_WORDS = new Set(['postgres', 'postgresql']);
 
-/** Returns the password as written and decoded, also of an invalid address. */
+/** Returns the password as it is written and decoded. */
 function passwordSpellings(address: string): string[] {
   const url = URL.parse(address);
   const asWritten = [
@@ -227,7 +224,7 @@ function passwordSpellings(address: string): string[] {
 
 /** Returns `?schema=` of the address; null if absent. */
 function schemaTemplate(address: string): string | null {
-  return urlOf(address).searchParams.get('schema');
+  return toUrl(address).searchParams.get('schema');
 }
 
 /** Returns the schema of a source; by default its name, as an unquoted SQL identifier. */
@@ -235,7 +232,7 @@ function schemaName(template: string | null, source: string): string {
   return (template ?? PLACEHOLDER).replaceAll(PLACEHOLDER, source.replaceAll('-', '_'));
 }
 
-function urlOf(address: string): URL {
+function toUrl(address: string): URL {
   return new URL(address.replace(POSTGRES, 'postgres://'));
 }
 

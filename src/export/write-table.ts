@@ -1,5 +1,5 @@
-// Writes one view as files. A second export keeps the files of months whose rows are as before: it recognises them by a
-// digest of all rows of the month, which the manifest stores.
+// Writes one view as files, one or more for each month. A second export only writes the months whose rows have changed: it
+// compares a digest of the rows of each month with the one that the manifest of the earlier export has.
 import { createHash, hash } from 'node:crypto';
 import { PassThrough } from 'node:stream';
 import { isDeepStrictEqual } from 'node:util';
@@ -11,7 +11,6 @@ import type { ManifestFile, ManifestTable } from './manifest.ts';
 import { type MonthLayout, monthOf, nextMonth } from './month-layout.ts';
 import type { ExportTarget } from './targets/export-target.ts';
 
-/** A view to write, and all that is needed for it. */
 interface TableExport {
   snapshot: SnapshotReader;
   table: ChosenTable;
@@ -32,28 +31,24 @@ export async function writeTable(request: TableExport): Promise<ManifestTable> {
   const { table, columns, layout } = request;
   const shape = toShape(table.name, columns, layout.month?.name ?? null);
   const before = request.before !== null && hasShape(request.before, shape) ? request.before : null;
+  // Null if all months have to be written.
   const changed = before === null ? null : await findChangedMonths(request, before.slices);
-  const isUnchanged = ({ month }: { month: string | null }): boolean => changed?.has(month) === false;
-  const unchanged = before?.slices.filter(isUnchanged) ?? [];
-  const written = changed?.size === 0 ? [] : await writeMonths(request, changed, unchanged.length === 0);
-  const slices = [...unchanged, ...written.map(({ month, digest }) => ({ month, ...digest.result() }))];
-  const files = [...(before?.files.filter(isUnchanged) ?? []), ...written.flatMap((slice) => slice.files)];
+  const isKept = ({ month }: { month: string | null }): boolean => changed?.has(month) === false;
+  const keptSlices = before?.slices.filter(isKept) ?? [];
+  const keptFiles = before?.files.filter(isKept) ?? [];
+  const written = changed?.size === 0 ? [] : await writeMonths(request, changed, keptSlices.length === 0);
+  const slices = [...keptSlices, ...written.map(({ month, digest }) => ({ month, ...digest.result() }))];
   return {
     ...shape,
     description: table.description,
-    columns: columns.map(({ name, type, stored }, at) => ({
-      name,
-      type,
-      stored,
-      description: table.columns[at]?.description ?? null,
-    })),
+    columns: shape.columns.map((column, at) => ({ ...column, description: table.columns[at]?.description ?? null })),
     rows: slices.reduce((sum, { rows }) => sum + rows, 0),
-    files: files.toSorted(byMonth),
+    files: [...keptFiles, ...written.flatMap(({ files }) => files)].toSorted(byMonth),
     slices: slices.toSorted(byMonth),
   };
 }
 
-/** The part of a table in the manifest that must be the same for files to be kept. */
+/** The part of a table in the manifest that must be the same if its files are to be kept. */
 function toShape(
   name: string,
   columns: readonly { name: string; type: ColumnType; stored: string }[],
@@ -62,7 +57,6 @@ function toShape(
   return { name, columns: columns.map(({ name, type, stored }) => ({ name, type, stored })), month_of };
 }
 
-/** Files can only be kept if the table still has the same columns and the same cut. */
 function hasShape({ name, columns, month_of }: ManifestTable, shape: ReturnType<typeof toShape>): boolean {
   return isDeepStrictEqual(toShape(name, columns, month_of), shape);
 }
@@ -78,6 +72,7 @@ function toQuery({ table, columns, layout }: TableExport): ViewQuery {
   return { view: table.name, columns, orderBy: layout.orderBy };
 }
 
+/** Returns the function that reads the month of a row; null if the table is not cut by month. */
 function monthReader({ columns, layout }: TableExport): (row: ExportRow) => string | null {
   if (layout.month === null) return () => null;
   const column = columns.findIndex(({ name }) => name === layout.month?.name);
@@ -85,8 +80,8 @@ function monthReader({ columns, layout }: TableExport): (row: ExportRow) => stri
 }
 
 /**
- * Finds the months whose rows differ from an earlier export. It reads every row, because rows that a rebuild wrote keep
- * their `_synced_at`, and deleted rows have none.
+ * Finds the months whose rows differ from an earlier export. It reads every row: `_synced_at` does not show which have
+ * changed, because a rebuild retains it and the view has no deleted rows.
  */
 async function findChangedMonths(
   request: TableExport,
@@ -104,9 +99,9 @@ async function findChangedMonths(
     }
   }
   if (digests.size === 0) digests.set(null, rowDigest());
-  const known = new Map(slices.map(({ month, rows, digest }) => [month, { rows, digest }]));
-  const months = new Set([...digests.keys(), ...known.keys()]);
-  return new Set([...months].filter((month) => !isDeepStrictEqual(digests.get(month)?.result(), known.get(month))));
+  const former = new Map(slices.map(({ month, rows, digest }) => [month, { rows, digest }]));
+  const months = new Set([...digests.keys(), ...former.keys()]);
+  return new Set([...months].filter((month) => !isDeepStrictEqual(digests.get(month)?.result(), former.get(month))));
 }
 
 /** The rows of one month, or of the whole table, with the files that hold them. */
@@ -117,8 +112,8 @@ interface WrittenSlice {
 }
 
 /**
- * Writes the rows of these months, or all rows if null. A table without rows gets one file, which shows its columns, if
- * it has no other.
+ * Writes the rows of these months, or all rows if null. If the table has no rows and no file is kept (`needsFile`), it gets
+ * one file that shows its columns.
  */
 async function writeMonths(
   request: TableExport,
@@ -126,36 +121,39 @@ async function writeMonths(
   needsFile: boolean,
 ): Promise<WrittenSlice[]> {
   const slices: WrittenSlice[] = [];
+  const beginSlice = (month: string | null): WrittenSlice => {
+    const slice = { month, digest: rowDigest(), files: [] };
+    slices.push(slice);
+    return slice;
+  };
   const monthOfRow = monthReader(request);
-  let file: OpenExportFile | null = null;
+  let open: { slice: WrittenSlice; file: OpenExportFile } | null = null;
   try {
+    // The rows come in the order of months.
     for await (const rows of request.snapshot.rows({ ...toQuery(request), ...monthBounds(request.layout, months) })) {
       request.signal.throwIfAborted();
-      for (const [month, run] of Map.groupBy(rows, monthOfRow)) {
+      for (const [month, rowsOfMonth] of Map.groupBy(rows, monthOfRow)) {
         if (months !== null && !months.has(month)) continue;
-        if (file !== null && (slices.at(-1)?.month !== month || file.isFull())) {
-          slices.at(-1)?.files.push(await file.close());
-          file = null;
+        const slice: WrittenSlice = open?.slice.month === month ? open.slice : beginSlice(month);
+        if (open !== null && (open.slice !== slice || open.file.isFull())) {
+          open.slice.files.push(await open.file.close());
+          open = null;
         }
-        if (slices.at(-1)?.month !== month) slices.push({ month, digest: rowDigest(), files: [] });
-        file ??= await openFile(request, month);
-        for (const row of run) slices.at(-1)?.digest.add(row);
-        await file.add(run);
+        open ??= { slice, file: await openFile(request, month) };
+        for (const row of rowsOfMonth) slice.digest.add(row);
+        await open.file.add(rowsOfMonth);
       }
     }
-    if (slices.length === 0 && needsFile) {
-      slices.push({ month: null, digest: rowDigest(), files: [] });
-      file = await openFile(request, null);
-    }
-    if (file !== null) slices.at(-1)?.files.push(await file.close());
+    if (slices.length === 0 && needsFile) open = { slice: beginSlice(null), file: await openFile(request, null) };
+    open?.slice.files.push(await open.file.close());
     return slices;
   } catch (error) {
-    await file?.abort();
+    await open?.file.abort();
     throw error;
   }
 }
 
-/** Limits the query to the time from the first to the last of these months, unless one of them has no dates. */
+/** Limits the query to the time from the first to the last of these months. No limit if one of them is no month. */
 function monthBounds({ month: column }: MonthLayout, months: ReadonlySet<string | null> | null): Partial<ViewQuery> {
   const ordered = [...(months ?? [])].filter((month) => month !== null).toSorted();
   const [first = '', last = ''] = [ordered[0], ordered.at(-1)];
@@ -163,7 +161,7 @@ function monthBounds({ month: column }: MonthLayout, months: ReadonlySet<string 
   return { within: { column, from: `${first}-01`, below: nextMonth(last) } };
 }
 
-/** A file takes no more rows beyond this size, because one changed row rewrites a month's files. */
+/** A file that has reached one of these sizes is closed, and the next rows go to another file. */
 const MAX_FILE_ROWS = 100_000;
 const MAX_FILE_BYTES = 64 * 1_048_576;
 
@@ -175,7 +173,7 @@ async function openFile({ target, format, fileOptions, columns, newPath }: Table
   const encoder = await format.begin(columns, fileOptions);
   const body = new PassThrough();
   const stored = target.write(path, body);
-  // The next write, or `close`, reports the failure.
+  // If the target fails, the next write or `close` throws its error.
   stored.catch(() => body.destroy());
   const sha256 = createHash('sha256');
   let [rowCount, readBytes, writtenBytes] = [0, 0, 0];
@@ -211,7 +209,7 @@ type RowDigest = ReturnType<typeof rowDigest>;
 const DIGEST_WORDS = 8;
 const WORD_BYTES = 4;
 
-/** Adds up the hashes of rows: their order does not count, and two equal rows do not cancel each other out. */
+/** Adds up the hashes of rows, so that their order does not count, and two equal rows do not cancel each other out. */
 function rowDigest() {
   const sums = new Uint32Array(DIGEST_WORDS);
   let rows = 0;
@@ -227,7 +225,7 @@ function rowDigest() {
   };
 }
 
-/** The length marks where a cell ends; NULL differs from an empty text. */
+/** The text of a cell for the hash: the length says where it ends, and NULL differs from an empty text. */
 function cellText(cell: ViewCell): string {
   if (cell === null) return 'n';
   const text = String(cell);

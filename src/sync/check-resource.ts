@@ -1,4 +1,5 @@
-// `content-sync check`: tests what the profile says of one resource against the live service.
+// `content-sync check`: tests what the profile says of one resource against the live service. A wrong `records` or `id`
+// would stop every sync, and a filter that the service ignores would miss changes; here both are findings with a hint.
 import { credentialFinding } from '../checks/credential.ts';
 import { filterFinding, orderFinding } from '../checks/filter.ts';
 import { itemFinding } from '../checks/item.ts';
@@ -41,10 +42,9 @@ import {
 } from './reports/report-windows.ts';
 
 /**
- * Tests what the profile assumes of one resource with about ten requests: its listing and a second page, the filter,
- * several records alone, and what another credential gets. `credential`: `identified` if the identity path was seen to
- * answer this one only, `unproved` if not, `none` if none is sent. Never throws for what the service does, except when
- * interrupted.
+ * Tests a resource with about ten requests: two pages of its listing, the filter, report windows, single records, and
+ * requests without the credential. `credential` is `identified` if a request has shown that the service accepts it,
+ * `unproved` if not, and `none` if none is sent. An error of the service becomes a finding; only an interruption throws.
  */
 export async function checkResource(
   request: RequestContext,
@@ -59,11 +59,8 @@ export async function checkResource(
     if (profile.partitions !== null && context.partition === null) return NO_PARENT;
     for await (const page of twoPages(context)) pages.push(page);
     const isEmpty = pages[0]?.records.length === 0;
-    return listingFinding(
-      pages,
-      profile,
-      isEmpty ? await requestWithoutParameters(context, sampleQuery(context)) : undefined,
-    );
+    const unfiltered = isEmpty ? await requestWithoutParameters(context, sampleQuery(context)) : undefined;
+    return listingFinding(pages, profile, unfiltered);
   });
   const [first] = pages;
   if (first === undefined) return [listed];
@@ -94,18 +91,22 @@ export async function checkResource(
   return findings;
 }
 
-/** The first page and the one after it. Where the scan is cut short, it has no end, but its numbers are tried. */
+/** Yields the first two pages, with the checks of a scan. A second page that is not the last one has no `end`. */
 async function* twoPages(context: RequestContext): AsyncGenerator<Page> {
   const scan = { ...listingScan(context, 'incremental', sampleQuery(context)), numbering: { isVerified: false } };
   let pages = 0;
-  let isCut = false;
-  const isEnough: ScanOptions['isEnough'] = () => (page) => (isCut = (pages += 1) === 2 && page.next !== null);
-  for await (const page of scanPages({ ...scan, isEnough })) yield isCut ? { ...page, end: null } : page;
+  let isStopped = false;
+  const isEnough: ScanOptions['isEnough'] = () => (page) => {
+    pages += 1;
+    isStopped = pages === 2 && page.next !== null;
+    return isStopped;
+  };
+  for await (const page of scanPages({ ...scan, isEnough })) yield isStopped ? { ...page, end: null } : page;
 }
 
 const NO_PARENT = warn('listing', 'the service lists no record of the parent, so there is no listing to ask for');
 
-/** Runs one test; what it throws becomes its finding. */
+/** Runs one test; its error becomes a finding. */
 async function runTest(check: string, signal: AbortSignal, test: () => Promise<CheckFinding>): Promise<CheckFinding> {
   try {
     return await test();
@@ -115,12 +116,12 @@ async function runTest(check: string, signal: AbortSignal, test: () => Promise<C
   }
 }
 
-/** Pages of a window that are read at most: more say nothing else. */
+/** Further pages of a sample would show nothing else. */
 const MAX_PAGES = 5;
-/** Days back to a window that is over in any zone, and of which a service has its figures. */
+/** A window that ended this many days ago is over in every time zone, and the service has counted it. */
 const DAYS_BACK = 2;
 
-/** A window that has ended (`one`), and that one with the next (`two`). */
+/** The range of a window that has ended (`one`), and of that window and the next (`two`). */
 function sampleRanges({ granularity, zone }: ReportWindows, now: number): { one: ReportRange; two: ReportRange } {
   const today = localDay(now, timeZone(zone));
   const second = windowAt(addDays(today, -DAYS_BACK), granularity);
@@ -131,7 +132,7 @@ function sampleRanges({ granularity, zone }: ReportWindows, now: number): { one:
   };
 }
 
-/** The parameters of a sample: of reports two windows, of other resources the listing. */
+/** The parameters for a sample of the listing: reports are requested for two windows. */
 function sampleQuery({ profile, clock }: RequestContext): ExtraQuery {
   const { windows } = profile;
   if (windows === null) return {};
@@ -141,15 +142,15 @@ function sampleQuery({ profile, clock }: RequestContext): ExtraQuery {
 }
 
 /**
- * Whether a range lists records of its days only, and those of its last day. Throws what scanning throws, and
- * `window_outside`. What totals tell, and windows that are as large as the service lists, are seen by every run.
+ * Tests that the service lists the records of the requested days, including those of the last day: a range may end before
+ * its last day or after it, and a wrong profile would miss that day. Throws errors of the scan, and `window_outside`.
  */
 async function windowsFinding(context: RequestContext, windows: ReportWindows): Promise<CheckFinding> {
   const { profile, clock } = context;
   const { one, two } = sampleRanges(windows, clock.now());
   const hasEnd = asksForEnd(profile);
   const reading = dayReading(profile, windows);
-  const recordsOf = async (range: ReportRange) => {
+  const readSample = async (range: ReportRange) => {
     const found = { records: [] as SourceRecord[], isReadToEnd: false };
     let pages = 0;
     for await (const page of scanPages(listingScan(context, 'incremental', rangeQuery(windows, range, hasEnd)))) {
@@ -160,14 +161,15 @@ async function windowsFinding(context: RequestContext, windows: ReportWindows): 
     refuseOutside(found.records, range, windows, reading);
     return found;
   };
-  const { records, isReadToEnd } = await recordsOf(one);
-  const wider = hasEnd ? (await recordsOf(two)).records : [];
+  const { records, isReadToEnd } = await readSample(one);
+  const wider = hasEnd ? (await readSample(two)).records : [];
   const last = addDays(one.to, -1);
   const days = one.from === last ? one.from : `${one.from} to ${last}`;
-  const ofOne = wider.filter(({ value }) => (toDay(fieldAt(value, windows.field), reading) ?? '') < one.to).length;
+  // In the wider range the last day of the first window is not at the end.
+  const inWider = wider.filter(({ value }) => (toDay(fieldAt(value, windows.field), reading) ?? '') < one.to).length;
   const check = 'windows';
-  if (isReadToEnd && records.length < ofOne) {
-    const detail = `asked for ${days} the service lists ${records.length} rows, and ${ofOne} of the same days where more is asked for: it does not count the end of a range in`;
+  if (isReadToEnd && records.length < inWider) {
+    const detail = `asked for ${days} the service lists ${records.length} rows, and ${inWider} of the same days where more is asked for: it does not count the end of a range in`;
     const hint = windows.to_inclusive
       ? 'set windows.to_inclusive: false, or windows.zone'
       : 'set windows.zone, or windows.format with the time of day';

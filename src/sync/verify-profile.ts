@@ -57,7 +57,7 @@ export async function storeVerifiedFields(context: RunContext, scan: FinishedSca
   const hasVerifiedPages = end.proof === 'total' || (end.proof !== null && end.proof !== 'whole' && evidence.pages > 1);
   const isVerified: Readonly<Record<string, boolean>> = {
     records: true,
-    id: records > 1 && context.progress.shared.count === 0,
+    id: records > 1 && context.progress.conflicts.undecided === 0,
     page: hasVerifiedPages,
     updated: (await countUntimedRows(context)) === 0,
   };

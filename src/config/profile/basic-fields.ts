@@ -1,13 +1,10 @@
 /**
- * Building blocks of the schemas of settings and profiles: paths in a JSON body (`meta.next`), durations (`10m`), sizes
- * (`64MiB`), the location of a value in a request (`header:X-Page`), templates (`/posts/{id}`), and cron expressions
- * (`17 3 * * *`).
+ * The kinds of values in settings and profiles, each with its schema and its parser: paths in a JSON body (`meta.next`),
+ * durations (`10m`), sizes (`64MiB`), the place of a value in a request (`header:X-Page`), and templates (`/posts/{id}`).
  */
-import { Cron } from 'croner';
 import { z } from 'zod';
 import { fieldPathText, isEach, keysOfPath, parseBodyPath } from '../../model/body-path.ts';
 import { SyncError } from '../../model/errors.ts';
-import { isTimeZone } from '../../model/time-zone.ts';
 
 /** Adds a description and examples for the reference to a schema: `documented(schema)(description, examples)`. */
 export function documented<T extends z.ZodType>(schema: T): (description: string, examples?: readonly unknown[]) => T {
@@ -86,7 +83,7 @@ function measure(text: string, units: Readonly<Record<string, number>>): number 
   return Math.round(Number.parseFloat(text) * (units[unit] ?? 1));
 }
 
-/** Location of a value in a request. `template`: wherever a template of the resource contains the variable. */
+/** The place of a value in a request. `template`: wherever a template of the resource contains the variable. */
 type RequestPlace =
   | { in: 'query'; name: string }
   | { in: 'header'; name: string }
@@ -110,12 +107,12 @@ export function isAllowedHeader(name: string): boolean {
   return HEADER_NAME.test(name) && !RESERVED_HEADERS.has(name.toLowerCase());
 }
 
-/** Location of a value in a request: `name` in the query, `header:Name`, or `body:a.b`. */
+/** The place of a value in a request: `name` in the query, `header:Name`, or `body:a.b`. */
 export const requestPlace = z
   .string()
   .min(1)
-  .refine((text) => placeFault(text) === null, {
-    error: (issue) => placeFault(String(issue.input)) ?? 'expected the place of a value in a request',
+  .refine((text) => findPlaceFault(text) === null, {
+    error: (issue) => findPlaceFault(String(issue.input)) ?? 'expected the place of a value in a request',
   })
   .meta({
     description:
@@ -123,12 +120,12 @@ export const requestPlace = z
     examples: ['cursor', 'header:X-Cursor', 'body:paging.cursor'],
   });
 
-function placeFault(text: string): string | null {
+function findPlaceFault(text: string): string | null {
   const [, kind, rest = ''] = PREFIXED.exec(text) ?? [];
   if (kind === 'header' && !isAllowedHeader(rest))
-    return 'expected the name of a header behind header:, as in header:X-Page';
+    return 'expected the name of a header after header:, as in header:X-Page';
   const isPath = rest.split('.').every((key) => key !== '' && key !== '__proto__');
-  return kind === 'body' && !isPath ? 'expected a path of keys behind body:, as in body:paging.cursor' : null;
+  return kind === 'body' && !isPath ? 'expected a path of keys after body:, as in body:paging.cursor' : null;
 }
 
 /** Parses the text of a `requestPlace`, and `{name}` for a variable of the templates. */
@@ -148,7 +145,7 @@ export type TemplateValues = Readonly<Record<string, string | null | undefined>>
 
 const VARIABLE = /\{([a-z][a-z0-9_]*)\}/g;
 
-/** A text with variables in braces, such as `updated_at:>'{since}'`. Literal braces are written with blanks: `{ id }`. */
+/** The schema of a text with these variables, such as `updated_at:>'{since}'`. Blanks make literal braces: `{ id }`. */
 export function templateSchema(known: readonly string[]) {
   const names = known.map((name) => `{${name}}`).join(', ');
   return z.string().refine((text) => variablesIn(text).every((name) => known.includes(name)), {
@@ -163,8 +160,8 @@ export function variablesIn(templates: unknown): string[] {
 }
 
 /**
- * Fills in the variables of a template; null if one has no value, so that the caller omits the parameter, header or
- * field. Values are escaped in a path; the caller escapes those in a query or body. Throws `SyncError`
+ * Fills in the variables of a template. Returns null if one has no value: the caller omits the parameter, header or field
+ * then. Values are escaped in a path; the caller escapes those in a query or body. Throws `SyncError`
  * (`bad_template_value`, skip) for a value that cannot be sent in this location.
  */
 export function fillTemplate(template: string, values: TemplateValues, location: TemplateLocation): string | null {
@@ -181,7 +178,7 @@ export function fillTemplate(template: string, values: TemplateValues, location:
   return filled;
 }
 
-/** Fills in the variables of templates by name, and omits those with a variable that has no value. */
+/** Fills in several templates, and omits those with a variable that has no value. */
 export function fillTemplates(
   templates: Readonly<Record<string, string>>,
   values: TemplateValues,
@@ -208,7 +205,7 @@ function escapeValue(value: string, name: string, location: TemplateLocation): s
   return location === 'path' ? encodeURIComponent(value) : value;
 }
 
-/** True for `.` and `..`, also encoded, which `URL` would resolve to another path. */
+/** True if a segment is `.` or `..`, also encoded: `URL` would resolve it to another path. */
 function hasDotSegment(path: string): boolean {
   return path.split('/').some((segment) => /^(?:\.|%2e){1,2}$/i.test(segment));
 }
@@ -218,51 +215,4 @@ function badTemplateValue(value: string, why: string): SyncError {
     recovery: 'skip',
     hint: 'Nothing was requested with it. The service chose this value: look at the record that it comes from.',
   });
-}
-
-const CRON_EXPECTED = 'expected five cron fields such as "*/10 * * * *" (minute, hour, day, month, weekday)';
-
-/** A cron expression with minutes as its smallest unit. */
-export const cronExpression = z.string(CRON_EXPECTED).refine(isCron, CRON_EXPECTED);
-
-/** An IANA time zone. */
-export const timezone = z.string().refine(isTimeZone, 'expected an IANA time zone such as UTC or Europe/Vienna');
-
-/** The first occurrence after a time, both in epoch milliseconds; Infinity if it never occurs. */
-export type Occurrences = (after: number) => number;
-
-/**
- * Returns the occurrences of a cron expression in a time zone. At a clock change, a skipped time occurs at the end of the
- * gap, a repeated time once, and a field with `*` in real time.
- */
-export function occurrencesOf(expression: string, timezone: string): Occurrences {
-  const cron = cachedCron(expression, timezone);
-  return (after) => cron.nextRun(new Date(after))?.getTime() ?? Infinity;
-}
-
-/** Lists and ranges are fixed times too: `30 2,14 * * *` must not skip 2:30 at a clock change. */
-function parseCron(expression: string, timezone: string): Cron {
-  return new Cron(expression, { timezone, fixedTimeRule: 'no-wildcard' });
-}
-
-const cachedCrons = new Map<string, Cron>();
-const MAX_CACHED_CRONS = 100;
-
-/** Shares parsed expressions, which take 80 kB each, because most sources have the same schedule. */
-function cachedCron(expression: string, timezone: string): Cron {
-  const key = `${timezone} ${expression}`;
-  const cron = cachedCrons.get(key) ?? parseCron(expression, timezone);
-  if (cachedCrons.size >= MAX_CACHED_CRONS) cachedCrons.clear();
-  cachedCrons.set(key, cron);
-  return cron;
-}
-
-function isCron(text: string): boolean {
-  if (text.trim().split(/\s+/).length !== 5) return false;
-  try {
-    // Refuses a time that never occurs, such as 30 February.
-    return parseCron(text, 'UTC').nextRun() !== null;
-  } catch {
-    return false;
-  }
 }

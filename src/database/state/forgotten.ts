@@ -1,11 +1,12 @@
-// Records that an operator had erased, recognised by fingerprints, so that they are not stored again.
+// Recognises records that an operator had erased (`content-sync forget`): the service may still list them, and they must
+// not be stored again. Nothing may identify them in the warehouse any more, so it only stores a fingerprint of each id: a
+// hash under `privacy_key`, without which nobody can find the id by trying.
 import { createHmac } from 'node:crypto';
 import type { CompiledQuery, Kysely } from 'kysely';
 import { ConfigError } from '../../model/errors.ts';
 import type { ForgottenRow, OwnTables, TimestampText } from '../own-tables.ts';
 import { upsertRows } from './in-parts.ts';
 
-/** The key for the fingerprints of a source's erased records. */
 export interface PrivacyKey {
   source: string;
   /** `privacy_key` of the settings; undefined if there is none. */
@@ -19,7 +20,7 @@ export interface Forgotten {
   has(id: string): boolean;
 }
 
-/** For a source without settings, such as a warehouse in a test. */
+/** For a warehouse that is opened without settings. */
 export const NO_PRIVACY_KEY: PrivacyKey = { source: '', key: undefined };
 
 const NOTHING: Forgotten = { count: 0, has: () => false };
@@ -31,7 +32,7 @@ function forgottenFingerprint(key: string, source: string, resource: string, id:
 
 const MARK_DIGITS = 16;
 
-/** Identifies a key and the name of its source. */
+/** A short hash that shows under which key, and as which source, a record was erased. */
 function privacyKeyMark(key: string, source: string): string {
   return hmac(key, ['content-sync privacy_key', source]).slice(0, MARK_DIGITS);
 }
@@ -40,7 +41,7 @@ function hmac(key: string, parts: readonly string[]): string {
   return createHmac('sha256', key).update(JSON.stringify(parts)).digest('hex');
 }
 
-/** Throws `ConfigError('privacy_key')` if erased records cannot be recognized with the settings. */
+/** Throws `ConfigError('privacy_key')` if the settings do not have the key under which records were erased. */
 export async function checkPrivacyKey(own: Kysely<OwnTables>, privacy: PrivacyKey): Promise<void> {
   refuseOtherKey(await own.selectFrom('_sync_forgotten').select('key_mark').distinct().execute(), privacy);
 }
@@ -53,19 +54,18 @@ export async function readForgotten(own: Kysely<OwnTables>, resource: string, pr
     .where('resource', '=', resource)
     .execute();
   if (rows.length === 0) return NOTHING;
-  const key = refuseOtherKey(rows, privacy);
+  refuseOtherKey(rows, privacy);
+  const { source, key = '' } = privacy;
   const fingerprints = new Set(rows.map(({ fingerprint }) => fingerprint));
   return {
     count: fingerprints.size,
-    has: (id) => fingerprints.has(forgottenFingerprint(key, privacy.source, resource, id)),
+    has: (id) => fingerprints.has(forgottenFingerprint(key, source, resource, id)),
   };
 }
 
-/** Throws if one of the marks is of another key than that of the settings. Returns the key; '' if there is none. */
-function refuseOtherKey(marks: readonly { key_mark: string }[], { source, key }: PrivacyKey): string {
+function refuseOtherKey(rows: readonly { key_mark: string }[], { source, key }: PrivacyKey): void {
   const mark = key === undefined ? null : privacyKeyMark(key, source);
-  if (key !== undefined && marks.every(({ key_mark }) => key_mark === mark)) return key;
-  if (marks.length === 0) return '';
+  if (rows.every(({ key_mark }) => key_mark === mark)) return;
   const why =
     key === undefined
       ? 'and the settings have no privacy_key'
@@ -79,10 +79,10 @@ function refuseOtherKey(marks: readonly { key_mark: string }[], { source, key }:
   );
 }
 
-/** A record that is to be erased, whose id is still stored. */
+/** A record that is still to be erased: its id is stored until then. */
 export type ForgetRequest = ForgottenRow & { record_id: string };
 
-/** Returns the statements that request the erasure of records, also of those that were erased before. */
+/** Returns the statements that request the erasure of records. A record that was erased before is erased again. */
 export function requestErasure(
   own: Kysely<OwnTables>,
   { source, key }: { source: string; key: string },
@@ -102,19 +102,22 @@ export function requestErasure(
   return upsertRows(own, '_sync_forgotten', rows, ['resource', 'fingerprint']);
 }
 
-/** Records that are not erased completely; with `erased_at`, only deliveries, log and free pages remain. */
+/**
+ * Reads the records that are not erased completely. If `erased_at` is set, the tables are clean, and only webhook
+ * deliveries, the log of the database and the free pages of its file may still have traces.
+ */
 export async function openErasures(own: Kysely<OwnTables>, resource: string): Promise<ForgottenRow[]> {
   const all = own.selectFrom('_sync_forgotten').selectAll().where('resource', '=', resource);
   return all.where('cleaned_at', 'is', null).orderBy('fingerprint').execute();
 }
 
-/** Resources with records that are not erased completely. */
+/** Finds the resources with records that are not erased completely. */
 export async function resourcesWithOpenErasures(own: Kysely<OwnTables>): Promise<string[]> {
   const open = own.selectFrom('_sync_forgotten').select('resource').distinct().where('cleaned_at', 'is', null);
   return (await open.orderBy('resource').execute()).map(({ resource }) => resource);
 }
 
-/** Records of which nothing was erased yet. */
+/** Reads the records of which nothing was erased yet. */
 export async function unerasedRecords(own: Kysely<OwnTables>, resource: string): Promise<ForgetRequest[]> {
   const rows = await openErasures(own, resource);
   return rows.flatMap(({ record_id, ...row }) =>
@@ -122,18 +125,18 @@ export async function unerasedRecords(own: Kysely<OwnTables>, resource: string):
   );
 }
 
-/** Resources with records of which nothing was erased yet. */
+/** Finds the resources with records of which nothing was erased yet. */
 export async function resourcesToErase(own: Kysely<OwnTables>): Promise<string[]> {
   const rows = own.selectFrom('_sync_forgotten').select('resource').distinct().where('record_id', 'is not', null);
   return (await rows.where('erased_at', 'is', null).execute()).map(({ resource }) => resource);
 }
 
-/** Updates the progress of an erased record. */
+/** Returns the statement that stores how far the erasure of a record is. */
 export function updateErasure(
   own: Kysely<OwnTables>,
   { resource, fingerprint }: ForgottenRow,
-  noted: Partial<ForgottenRow>,
+  progress: Partial<ForgottenRow>,
 ): CompiledQuery {
-  const row = own.updateTable('_sync_forgotten').set(noted);
+  const row = own.updateTable('_sync_forgotten').set(progress);
   return row.where('resource', '=', resource).where('fingerprint', '=', fingerprint).compile();
 }

@@ -1,4 +1,7 @@
-// The state of report windows, and the rows of a range of days.
+// The stored windows of reports (`_sync_windows`), and the query for their rows.
+//
+// A report, such as page views per day, is copied by windows: days, weeks or months. A response that would delete too many
+// rows of a window is held: the window stays as it is until an operator releases it, or dismisses the response.
 import { type CompiledQuery, type Kysely, type RawBuilder, sql } from 'kysely';
 import type { Cell, Column, TableShape } from '../../model/table.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
@@ -6,20 +9,19 @@ import type { OwnTables, TimestampText, WindowRow } from '../own-tables.ts';
 import type { TableAccess } from '../reading.ts';
 import { inParts, upsertRows } from './in-parts.ts';
 
-/** The stored windows of a resource, the oldest first. */
+/** Reads the stored windows of a resource, the oldest first. */
 export function readWindows(own: Kysely<OwnTables>, resource: string): Promise<WindowRow[]> {
   return own.selectFrom('_sync_windows').selectAll().where('resource', '=', resource).orderBy('window_start').execute();
 }
 
-/** Stores windows; belongs to the transaction of their rows. */
+/** Returns the statements that store windows, for the transaction of their rows. */
 export function saveWindows(own: Kysely<OwnTables>, rows: readonly WindowRow[]): CompiledQuery[] {
   return upsertRows(own, '_sync_windows', rows, ['resource', 'window_start']);
 }
 
-/** A window whose new response waits for an operator (is held), who may have accepted it (`released_at`). */
 type HeldWindow = Pick<WindowRow, 'resource' | 'window_start' | 'held' | 'released_at'> & { held_at: TimestampText };
 
-/** The windows with a held response, the oldest first. */
+/** Reads the windows with a held response, the oldest first. */
 export async function readHeldWindows(own: Kysely<OwnTables>, resource: string): Promise<HeldWindow[]> {
   const rows = await readWindows(own, resource);
   return rows.flatMap(({ window_start, held, held_at, released_at }) =>
@@ -27,7 +29,7 @@ export async function readHeldWindows(own: Kysely<OwnTables>, resource: string):
   );
 }
 
-/** Notes that an operator accepts the next response of these windows, whatever it removes. */
+/** Releases windows: their next response is accepted, whatever it deletes. */
 export function releaseWindows(
   own: Kysely<OwnTables>,
   resource: string,
@@ -37,7 +39,7 @@ export function releaseWindows(
   return changeHeld(own, resource, starts, { released_at: at });
 }
 
-/** Removes the hold; the next run requests the windows, and holds them again if necessary. */
+/** Dismisses held responses: the next run requests the windows again, and may hold the response again. */
 export function dismissWindows(own: Kysely<OwnTables>, resource: string, starts: readonly string[]): CompiledQuery[] {
   return changeHeld(own, resource, starts, { held_at: null, held: null, released_at: null });
 }
@@ -56,17 +58,16 @@ function changeHeld(
 
 export interface WindowCounts {
   windows: number;
-  /** Those that will not change any more. */
+  /** Windows that the service does not change any more. */
   final: number;
-  /** Those with a response that waits for an operator. */
   held: number;
-  /** Those of which the service may not have listed all rows. */
+  /** Windows of which the service may not have listed all rows. */
   capped: number;
-  /** Those with sums that differ from the service's. */
+  /** Windows with sums that differ from the service's. */
   differing: number;
-  /** Those whose rows were removed by age. */
+  /** Windows whose rows were removed by age. */
   dropped: number;
-  /** First day of the oldest stored one, `YYYY-MM-DD`; null if there is none. */
+  /** First day of the oldest window with rows, `YYYY-MM-DD`; null if there is none. */
   oldest: string | null;
 }
 
@@ -86,7 +87,7 @@ export async function countWindows(own: Kysely<OwnTables>, resource: string): Pr
   };
 }
 
-/** A live row with the cell of its day. */
+/** A row, and its cell in the column that dates it. */
 interface DatedRow {
   key: string;
   hash: string;
@@ -94,11 +95,9 @@ interface DatedRow {
   cell: Cell;
 }
 
-/** Days, and the times (epoch milliseconds) between which they are in any zone. */
+/** Some days: `YYYY-MM-DD` from the first one to the day after the last one, and the same in epoch milliseconds. */
 interface DaySpan {
-  /** `YYYY-MM-DD` */
   from: string;
-  /** The first day after them. */
   to: string;
   begin: number;
   end: number;
@@ -106,12 +105,12 @@ interface DaySpan {
 
 const SECOND_MS = 1_000;
 const DAY_MS = 86_400_000;
-/** Units of Unix times in seconds, milliseconds and microseconds. */
+/** Of Unix times in seconds, milliseconds and microseconds. */
 const UNITS_PER_MS = [0.001, 1, 1_000];
 
 /**
- * Rows with these days in the column, and a few more: the caller reads texts and applies the zone. An index on the
- * column is used if there is one.
+ * Reads the rows of some days by the column that dates them, and a few rows of the days around: SQL can compare cells, but
+ * not read every notation of a day, so the caller reads the cells and selects. Uses an index on the column.
  */
 export async function readRowsOfDays(
   { own, rows: { named } }: TableAccess,
@@ -124,11 +123,12 @@ export async function readRowsOfDays(
   const [key, cell] = [sql.id(table.key[0] ?? ''), sql.id(column.name)];
   const { rows } = await sql<DatedRow>`
     SELECT ${key} AS "key", "_hash" AS "hash", "_synced_at" AS "syncedAt", ${cell} AS "cell"
-    FROM ${named(table.name)} WHERE ${live}(${isWithin(cell, column.type, days)})`.execute(own);
+    FROM ${named(table.name)} WHERE ${live}(${withinDays(cell, column.type, days)})`.execute(own);
   return rows;
 }
 
-function isWithin(
+/** The condition that holds for all cells of these days, in any notation that a column of this type may have. */
+function withinDays(
   cell: RawBuilder<unknown>,
   type: Column['type'],
   { from, to, begin, end }: DaySpan,
@@ -137,14 +137,16 @@ function isWithin(
     sql`(${cell} >= ${low} AND ${cell} < ${high})`;
   if (type === 'date') return between(from, to);
   if (type === 'timestamp') {
-    // `Z` is for a database with zones; the extra second for one that compares texts.
+    // Postgres compares times, so it needs the zone; SQLite compares texts, which may have fewer digits of a second.
     const [low, high] = [begin - SECOND_MS, end + SECOND_MS].map((at) => `${timestampText(at).slice(0, 19)}Z`);
     return between(low ?? '', high ?? '');
   }
+  // A text may be a day (with or without hyphens) or a time with any offset: within a day of these days.
   const [before = '', after = ''] = [begin - DAY_MS, end + DAY_MS].map((at) => timestampText(at).slice(0, 10));
   if (type === 'text') return sql`${between(before, after)} OR ${between(compactDay(before), compactDay(after))}`;
-  const units = UNITS_PER_MS.map((each) => between(begin * each, end * each));
-  return sql`${between(Number(compactDay(from)), Number(compactDay(to)))} OR ${sql.join(units, sql` OR `)}`;
+  // A number is a day such as 20260131, or a Unix time.
+  const unixTimes = UNITS_PER_MS.map((units) => between(begin * units, end * units));
+  return sql`${between(Number(compactDay(from)), Number(compactDay(to)))} OR ${sql.join(unixTimes, sql` OR `)}`;
 }
 
 function compactDay(day: string): string {

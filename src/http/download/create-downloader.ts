@@ -1,4 +1,4 @@
-// Creates the downloader of a source: its connections and rate limits for files, also for those of other hosts.
+// Creates the downloader of a source: connections and rate limits for its files, at the service and at other hosts (CDNs).
 import PQueue from 'p-queue';
 import type { Lane } from '../../model/vocabulary.ts';
 import { createAgent, createExchange } from '../exchange.ts';
@@ -34,9 +34,9 @@ export interface DownloaderOptions {
 export function createDownloader({ client, allowHosts, openRateLimiter, resolve }: DownloaderOptions): Downloader {
   const others = new OtherOrigins(openRateLimiter);
   const { network } = client;
-  // The client certificate is only for the service.
-  const withoutCertificate = network && { proxies: network.proxies, ca: network.ca };
-  const agent = createAgent(client.http, withoutCertificate, publicConnector(allowHosts, resolve));
+  // Other origins never get the client certificate.
+  const networkWithoutCertificate = network && { proxies: network.proxies, ca: network.ca };
+  const agent = createAgent(client.http, networkWithoutCertificate, publicConnector(allowHosts, resolve));
   const { http: httpProxy = '', https: httpsProxy = '' } = network?.proxies ?? {};
   // A large file occupies a slot for minutes, so one slot is reserved for records.
   const queue = new PQueue({ concurrency: Math.max(1, client.http.concurrency - 1) });
@@ -48,7 +48,7 @@ export function createDownloader({ client, allowHosts, openRateLimiter, resolve 
       }),
     },
     quota: new RetryQuota(),
-    elsewhere: {
+    otherOrigins: {
       exchange: createExchange(agent, client.http, client.clock),
       judge: createJudge([]),
       limiterFor: ({ origin }) => ({ run: (lane, attempt, signal) => others.run(origin, lane, attempt, signal) }),
@@ -70,7 +70,7 @@ const MAX_ORIGINS = 64;
 /** The rate limiters of other origins that files come from. */
 class OtherOrigins {
   readonly #open: DownloaderOptions['openRateLimiter'];
-  /** In the order of use. */
+  /** The least recently used one comes first. */
   readonly #limiters = new Map<string, { opened: Promise<RateLimiter>; users: number }>();
 
   constructor(open: DownloaderOptions['openRateLimiter']) {

@@ -1,6 +1,6 @@
-// Downloads one file of a record, and checks its size, type and hash. It runs in the request loop of the client, with
-// other rules for what an answer means: an expired signed URL, for example, is no error, but its record is fetched
-// again.
+// Downloads one file of a record, such as its image, and checks its size, type and hash. It uses the request loop of the
+// client, with other rules for what a response means: if a signed URL of a CDN has expired (403), for example, nothing is
+// wrong; the caller fetches the record again, which has a new URL.
 import { DeferredError, SyncError } from '../../model/errors.ts';
 import type { ApiAnswer } from '../client.ts';
 import type { AnswerHeaders, OutcomeVerdict, ReceivedResponse } from '../outcome/outcome-table.ts';
@@ -16,13 +16,18 @@ import {
 import { FileBody, type ReceivedBody } from './file-body.ts';
 import { detectKind } from './file-kind.ts';
 
-/** The shared parts of all downloads of one source. */
+/** What all downloads of one source share. */
 export interface DownloadParts {
+  /** Used for files of the service. */
   client: ClientParts;
   /** Retry quota of downloads, so that failing files do not use up that of records. */
   quota: ClientParts['quota'];
   /** Used for other origins, such as a CDN: without credential, certificate and outcome rules of the service. */
-  elsewhere: { exchange: ClientParts['exchange']; judge: ClientParts['judge']; limiterFor: ClientParts['limiterFor'] };
+  otherOrigins: {
+    exchange: ClientParts['exchange'];
+    judge: ClientParts['judge'];
+    limiterFor: ClientParts['limiterFor'];
+  };
   rules: AddressRules;
 }
 
@@ -32,19 +37,16 @@ interface DownloadProgress {
   parts: DownloadParts;
   request: DownloadRequest;
   file: FileBody;
-  /** The current URL, after redirects. */
-  at: URL;
+  /** The URL after redirects. */
+  currentUrl: URL;
 }
 
-/**
- * Downloads one file to `spool` through the request loop of the client, and checks size, type and hash. The file is kept
- * only if the result is `fetched`.
- */
+/** Downloads one file to the folder `spool`. The file stays there only if the result is `fetched`. */
 export async function downloadFile(parts: DownloadParts, request: DownloadRequest): Promise<Downloaded> {
   const { url, meter, signal } = request;
   signal.throwIfAborted();
   const file = new FileBody(request);
-  const progress: DownloadProgress = { parts, request, file, at: url };
+  const progress: DownloadProgress = { parts, request, file, currentUrl: url };
   let downloaded: Downloaded | null = null;
   try {
     const answer = await runRequest(loopParts(progress), { url, lane: 'bulk', meter, signal, into: file });
@@ -57,25 +59,25 @@ export async function downloadFile(parts: DownloadParts, request: DownloadReques
   return downloaded;
 }
 
-/** Returns the parts of the client, or those for other origins while the current URL is there. */
+/** The parts of the client, except for what depends on the origin of the current URL. */
 function loopParts(progress: DownloadProgress): ClientParts {
   const { parts, request } = progress;
-  const { client, elsewhere, quota, rules } = parts;
+  const { client, otherOrigins, quota, rules } = parts;
   const { home, secrets } = client.origins;
-  const partsFor = (url: URL): DownloadParts['elsewhere'] => (url.origin === home ? client : elsewhere);
+  const partsFor = (url: URL): DownloadParts['otherOrigins'] => (url.origin === home ? client : otherOrigins);
   return {
     ...client,
     quota,
     exchange: (wire, account) => partsFor(wire.url).exchange(wire, account),
     limiterFor: (url) => partsFor(url).limiterFor(url),
-    judge: (response) => judgeFile(progress, response, partsFor(progress.at).judge),
+    judge: (response) => judgeFile(progress, response, partsFor(progress.currentUrl).judge),
     origins: {
       home,
       secrets,
       getsCredential: request.isOfService,
       allowsOthers: true,
       assertAllowed: (url) => {
-        progress.at = url;
+        progress.currentUrl = url;
         if (url.origin !== home) refusePrivateUrl(url, rules);
       },
       maxRedirects: MAX_REDIRECTS,
@@ -83,17 +85,17 @@ function loopParts(progress: DownloadProgress): ClientParts {
   };
 }
 
-/** Codes of responses to a request for a file; others end in an error. */
+/** Codes of responses that decide a download; others end in an error. */
 type FileCode = 'file' | 'unchanged' | 'gone' | 'expired' | 'refused' | 'file_address';
 
-/** Statuses of an expired signed URL; S3 uses 400 and 403. */
+/** Statuses by which other origins refuse an expired URL; S3 uses 400 and 403. */
 const EXPIRED: ReadonlySet<number> = new Set([400, 401, 403, 404, 410]);
 const GONE: ReadonlySet<number> = new Set([404, 410]);
 const MAX_EMPTY_ATTEMPTS = 3;
 
-/** Decides the outcome by the received file, else by the outcome table. Throws a disk error. */
+/** Decides the outcome of an attempt: by the received file, else by the outcome table of the origin. Throws disk errors. */
 function judgeFile(
-  { file, request, at, parts }: DownloadProgress,
+  { file, request, currentUrl, parts }: DownloadProgress,
   response: ReceivedResponse,
   judge: ClientParts['judge'],
 ): OutcomeVerdict {
@@ -101,19 +103,20 @@ function judgeFile(
   if (file.failure !== null) throw file.failure;
   if (transport === 'file_address') return skip('file_address', 'the address is none of the public internet');
   if (transport !== null) return judge(response);
-  const isOfService = at.origin === parts.client.origins.home && request.isOfService(at);
+  const isOfService = currentUrl.origin === parts.client.origins.home && request.isOfService(currentUrl);
   if (file.received !== null) return judgeBody(file.received, response, isOfService ? judge : null);
   if (status === 304) {
     if (request.etag !== null || request.lastModified !== null) return skip('unchanged', 'the file has not changed');
     return { outcome: 'retry', code: 'service_error', reason: 'not modified (304), which was not asked for' };
   }
   const verdict = judge(response);
+  // A 403 may be a rate limit, so this comes first.
   if (verdict.outcome === 'limited') return verdict;
   if (!isOfService && EXPIRED.has(status)) return skip('expired', `the address answered ${status}`);
   return isOfService && GONE.has(status) ? skip('gone', verdict.reason) : verdict;
 }
 
-/** Decides the outcome by the body. `judge` decides a 200 with JSON about a limit or an error; null for other origins. */
+/** Decides the outcome by the body. If the service sends JSON with status 200, `judge` knows limits; null elsewhere. */
 function judgeBody(
   received: ReceivedBody,
   response: ReceivedResponse,
@@ -121,10 +124,9 @@ function judgeBody(
 ): OutcomeVerdict {
   if (received.kind === 'refused') {
     const { json, refusal } = received;
-    const verdict =
-      json === undefined ? null : (judge?.({ ...response, content: null, json, isRecord: false }) ?? null);
-    const isRequestedAgain = verdict?.outcome === 'limited' || verdict?.outcome === 'retry';
-    return isRequestedAgain ? verdict : skip('refused', refusal.reason);
+    const verdict = json === undefined ? undefined : judge?.({ ...response, content: null, json, isRecord: false });
+    const isTemporary = verdict?.outcome === 'limited' || verdict?.outcome === 'retry';
+    return isTemporary ? verdict : skip('refused', refusal.reason);
   }
   if (received.kind === 'whole') return { outcome: 'ok', code: 'file', reason: 'the file is whole' };
   if (received.kind === 'part') return { outcome: 'retry', code: 'service_error', reason: 'a part of the file (206)' };
@@ -135,18 +137,19 @@ function skip(code: FileCode, reason: string): OutcomeVerdict {
   return { outcome: 'skip', code, reason };
 }
 
+/** Converts a response that decided the download to its result. */
 async function toDownloaded(progress: DownloadProgress, answer: ApiAnswer): Promise<Downloaded> {
-  const { at, file } = progress;
+  const { currentUrl, file } = progress;
   const { received } = file;
   if (received?.kind === 'whole') return checkFile(progress, received.sha256, answer.headers);
   if (received?.kind === 'refused') return { kind: 'refused', ...received.refusal };
   if (answer.code === 'unchanged') return { kind: 'unchanged' };
-  if (answer.code === 'expired') return { kind: 'expired', reason: `${at.host} answered ${answer.status}` };
+  if (answer.code === 'expired') return { kind: 'expired', reason: `${currentUrl.host} answered ${answer.status}` };
   if (answer.code === 'file_address') {
-    const reason = `${at.hostname} is, or resolves to, no address of the public internet`;
+    const reason = `${currentUrl.hostname} is, or resolves to, no address of the public internet`;
     return { kind: 'refused', code: 'file_address', reason };
   }
-  // Includes responses that an outcome rule of the profile skips.
+  // Also if an outcome rule of the profile skips the response.
   return { kind: 'gone' };
 }
 
@@ -183,19 +186,19 @@ const OF_ONE_FILE: ReadonlySet<string> = new Set([
   'unsupported_encoding',
 ]);
 
-/** Returns the result for a URL that must not be requested. Rethrows other errors, as `retry` if they concern only this file. */
-function toRefusal({ parts, at }: DownloadProgress, error: unknown): Downloaded {
+/** Converts the error of a URL that must not be requested to a result. Rethrows others, as `retry` if they concern one file. */
+function toRefusal({ parts, currentUrl }: DownloadProgress, error: unknown): Downloaded {
   if (!(error instanceof SyncError) || error instanceof DeferredError) throw error;
   const { code, message, hint, requestId } = error;
   if (REFUSED.has(code)) return { kind: 'refused', code: 'file_address', reason: message };
   if (code.startsWith('file_store_')) throw error;
-  const isElsewhere = at.origin !== parts.client.origins.home;
-  if (!isElsewhere && !OF_ONE_FILE.has(code)) throw error;
-  // A response of another host concerns one file, never the source.
-  const hostHint = `Check that ${at.host} is up and serves this file to anybody who has its address; it is tried again later.`;
+  const isOtherOrigin = currentUrl.origin !== parts.client.origins.home;
+  // An error of another origin concerns one file, never the source.
+  if (!isOtherOrigin && !OF_ONE_FILE.has(code)) throw error;
+  const hostHint = `Check that ${currentUrl.host} is up and serves this file to anybody who has its address; it is tried again later.`;
   throw new SyncError(code, message, {
     recovery: 'retry',
-    hint: isElsewhere ? hostHint : hint,
+    hint: isOtherOrigin ? hostHint : hint,
     requestId,
     cause: error,
   });

@@ -1,4 +1,5 @@
-// Builds the HTTP request for a page from the profile's templates, and resolves links to next pages.
+// Builds the HTTP request for a page: fills in the profile's templates (path, query, headers, body) and the values of the
+// page's position (`page-position.ts` explains places). Also reads the position that a link to the next page names.
 import {
   fillTemplate,
   fillTemplates,
@@ -16,20 +17,19 @@ import { isObject } from '../../rows/records/as-record.ts';
 import type { PageFault } from '../page.ts';
 import {
   cannotHold,
+  formatPlaceValue,
   isUnsendable,
   type PagePosition,
   type PlaceValue,
   type PlaceValues,
   positionOf,
-  formatPlaceValue,
   withPlaces,
 } from './page-position.ts';
 
 /**
- * Returns the position that a `next` link names, or why it is not followed. Another origin, `//host` and user names
- * are refused, because the credential would go there. A service behind a proxy that ends TLS writes http: into its
- * links, which are followed by https. A credential in the link's query (`withheld`) is removed: each request adds it
- * again.
+ * Returns the position that a `next` link names, or why the link is not followed. Another origin, `//host` and user names
+ * are refused, because the credential would go there. Links with http: are followed by https, because a service behind a
+ * proxy that ends TLS writes them. A credential in the query of the link (`withheld`) is removed: each request adds it.
  */
 export function linkedPosition(
   baseUrl: URL,
@@ -41,8 +41,9 @@ export function linkedPosition(
   if (!URL.canParse(link, answeredUrl.href)) return badNext(link, 'is not a URL');
   const target = new URL(link, answeredUrl);
   if (baseUrl.protocol === 'https:' && target.protocol === 'http:') target.protocol = 'https:';
-  const named = target.username !== '' || target.password !== '';
-  if (target.origin === baseUrl.origin && !named && !/^\s*[\\/]{2}/.test(link)) {
+  const namesUser = target.username !== '' || target.password !== '';
+  const namesHost = /^\s*[\\/]{2}/.test(link);
+  if (target.origin === baseUrl.origin && !namesUser && !namesHost) {
     return positionOf(withoutParams(target, withheld));
   }
   return {
@@ -60,6 +61,7 @@ function badNext(link: string, why: string): PageFault {
   };
 }
 
+/** The link as messages show it. */
 function withoutUser(link: string): string {
   return shortenText(JSON.stringify(link.replace(/\/\/[^/@]*@/, '//***@')));
 }
@@ -79,15 +81,15 @@ export interface RequestTemplates {
   body?: ResourceProfile['body'];
 }
 
-/** All that the requests of one listing, or of a single record, have in common. */
+/** What the requests of one listing have in common. */
 export interface RequestParts {
   target: ListingTarget;
   templates: RequestTemplates;
-  /** Of the variables in the templates: `since`, `partition`, `id`. One without a value leaves its entry out. */
+  /** Values of the template variables, such as `since`. An entry is omitted if its variable has no value. */
   values: TemplateValues;
 }
 
-/** One request as it is sent, besides its lane and its account. */
+/** The parts of a request that a profile determines. */
 export interface BuiltRequest {
   url: URL;
   method: HttpMethod;
@@ -96,23 +98,23 @@ export interface BuiltRequest {
 }
 
 /**
- * The position of the first page of a listing, with `page` in its places. A parameter that is named twice is sent once,
- * the later one wins. Throws `SyncError`: `bad_template_value`, `bad_query_value` for a value that cannot be sent, as one
- * from a damaged cursor, and `bad_template_value` for a path with a variable that has no value.
+ * Returns the position of the first page of a listing. `page` are values by place, such as `{ limit: 100 }`; they replace
+ * query parameters of the profile with the same name. Throws `SyncError` for a value that cannot be sent, such as one from
+ * a damaged cursor (`bad_query_value`, `bad_template_value`), and for a path with a variable that has no value.
  */
 export function firstPosition(parts: RequestParts, page: PlaceValues = {}): PagePosition {
   for (const [place, value] of Object.entries(page)) refuseUnsendable(place, value);
-  const variables = variablesOf(parts, page);
+  const variables = collectVariables(parts, page);
   const url = new URL(parts.target.baseUrl);
-  url.pathname = pathOf(parts, variables);
+  url.pathname = fillPath(parts, variables);
   return withPlaces(positionOf(url), { ...fillTemplates(parts.templates.query, variables, 'query'), ...page });
 }
 
-/** The request for a page of the listing, always on the base URL's own origin. Throws as `firstPosition` does. */
+/** Builds the request for a page, always to the origin of the base URL. Throws as `firstPosition` does. */
 export function requestAt(parts: RequestParts, position: PagePosition): BuiltRequest {
   const { method = 'GET', headers = {}, body = null } = parts.templates;
   const { values: page = {} } = position;
-  const variables = variablesOf(parts, page);
+  const variables = collectVariables(parts, page);
   const sentHeaders: Record<string, string> = {};
   const filledHeaders = Object.entries(fillTemplates(headers, variables, 'header'));
   for (const [name, text] of filledHeaders) sentHeaders[name.toLowerCase()] = text;
@@ -126,27 +128,28 @@ export function requestAt(parts: RequestParts, position: PagePosition): BuiltReq
     sentHeaders[found.name] = formatPlaceValue(value);
   }
   return {
-    url: urlOf(parts, position, variables),
+    url: fillUrl(parts, position, variables),
     method,
     ...(Object.keys(sentHeaders).length === 0 ? {} : { headers: sentHeaders }),
     ...(sentBody === null || method === 'GET' ? {} : { body: JSON.stringify(sentBody) }),
   };
 }
 
-/** A request for something other than a page. */
+/** Builds a request for something other than a page, such as a single record. */
 export function singleRequest(parts: RequestParts): BuiltRequest {
   return requestAt(parts, firstPosition(parts));
 }
 
-function variablesOf({ values }: RequestParts, page: PlaceValues): TemplateValues {
-  const ofPage = Object.entries(page).flatMap(([place, value]): [string, string][] => {
+/** Values of all template variables: those of the scan, and those that a page sets (at places such as `{cursor}`). */
+function collectVariables({ values }: RequestParts, page: PlaceValues): TemplateValues {
+  const pageVariables = Object.entries(page).flatMap(([place, value]): [string, string][] => {
     const found = parsePlace(place);
     return found.in === 'template' ? [[found.name, formatPlaceValue(value)]] : [];
   });
-  return { ...values, ...Object.fromEntries(ofPage) };
+  return { ...values, ...Object.fromEntries(pageVariables) };
 }
 
-function pathOf({ target, templates }: RequestParts, variables: TemplateValues): string {
+function fillPath({ target, templates }: RequestParts, variables: TemplateValues): string {
   const path = fillTemplate(templates.path, variables, 'path');
   if (path !== null) return target.baseUrl.pathname.replace(/\/+$/, '') + target.prefix + path;
   throw new SyncError('bad_template_value', `The path ${templates.path} has a variable without a value`, {
@@ -155,20 +158,20 @@ function pathOf({ target, templates }: RequestParts, variables: TemplateValues):
   });
 }
 
-/** Fills in what depends on the page; the rest of the URL stays as the service named it. */
-function urlOf(parts: RequestParts, position: PagePosition, variables: TemplateValues): URL {
-  const depends = (text: string): boolean =>
-    variablesIn(text).some((name) => position.values?.[`{${name}}`] !== undefined);
+/** Fills in the templates that depend on the page; the rest of the URL stays as it is in the position. */
+function fillUrl(parts: RequestParts, position: PagePosition, variables: TemplateValues): URL {
+  const dependsOnPage = (template: string): boolean =>
+    variablesIn(template).some((name) => position.values?.[`{${name}}`] !== undefined);
   const { path, query } = parts.templates;
-  const dependent = Object.fromEntries(Object.entries(query).filter(([, text]) => depends(text)));
-  const isPlain = Object.keys(dependent).length === 0;
-  const filled = isPlain ? position : withPlaces(position, fillTemplates(dependent, variables, 'query'));
+  const dependent = Object.entries(query).filter(([, template]) => dependsOnPage(template));
+  const params = fillTemplates(Object.fromEntries(dependent), variables, 'query');
+  const filled = dependent.length === 0 ? position : withPlaces(position, params);
   const url = new URL(parts.target.baseUrl.origin + filled.url);
-  if (depends(path)) url.pathname = pathOf(parts, variables);
+  if (dependsOnPage(path)) url.pathname = fillPath(parts, variables);
   return url;
 }
 
-/** The value with its texts filled in; undefined if a variable in it has no value, or nothing is left for that reason. */
+/** Fills in the texts of a body. Undefined for a text with a variable without a value, and for a list or map of only such. */
 function fillBody(value: JsonValue, variables: TemplateValues): JsonValue | undefined {
   if (typeof value === 'string') return fillTemplate(value, variables, 'body') ?? undefined;
   if (Array.isArray(value)) {
@@ -184,6 +187,7 @@ function fillBody(value: JsonValue, variables: TemplateValues): JsonValue | unde
   return filled.length === 0 && entries.length > 0 ? undefined : Object.fromEntries(filled);
 }
 
+/** Sets the value at a path of keys, and creates the objects on the way. */
 function withField(body: JsonObject, [key = '', ...rest]: readonly string[], value: PlaceValue): JsonObject {
   const below = Object.hasOwn(body, key) ? body[key] : undefined;
   return { ...body, [key]: rest.length === 0 ? value : withField(isObject(below) ? below : {}, rest, value) };

@@ -1,15 +1,18 @@
-// The position of a page within a scan, such as `/v1/content?page=3`, and the form in which a checkpoint stores it, so
-// that an interrupted scan resumes there.
+// The position of a page within a scan, such as `/v1/content?page=3`. A checkpoint stores it, so that an interrupted scan
+// resumes at that page.
+//
+// A position is the part of the request that differs from page to page: the URL, and values elsewhere in the request. The
+// place of a value is written as in a profile: `page` for the query, `header:X-Page`, or `body:paging.page`.
 import { z } from 'zod';
 import { fillTemplates, parsePlace, type TemplateValues } from '../../config/profile/basic-fields.ts';
 import { ConfigError } from '../../model/errors.ts';
 import type { ExactNumber } from '../../model/json.ts';
 import { isExact, parseJson } from '../../rows/json/parse-json.ts';
 
-/** A value of a page: in a JSON body a number stays a number. */
+/** In a JSON body a number stays a number. */
 export type PlaceValue = string | number | ExactNumber;
 
-/** Values by request place (`config/profile/basic-fields.ts`), as a profile writes it. */
+/** Values by their places in the request. */
 export type PlaceValues = Readonly<Record<string, PlaceValue>>;
 
 const reasonsSchema = z.array(
@@ -25,7 +28,7 @@ const isPlaceValue = (value: unknown): boolean => ['string', 'number'].includes(
 const positionSchema = z.object({
   /** Path and query within the origin of the base URL; empty for the beginning of one of several listings. */
   url: z.string().refine((url) => url === '' || (url.startsWith('/') && !isUnsendable(url))),
-  /** Values in headers, the body and templates, by request place; absent if there are none. */
+  /** Values in headers, the body and templates, by place; absent if there are none. */
   values: z.record(z.string(), z.custom<PlaceValue>(isPlaceValue)).optional(),
   /** The progress of a scan over several listings; absent if the resource has one. */
   listing: z
@@ -33,25 +36,24 @@ const positionSchema = z.object({
       partition: z.string(),
       /** The smallest total of the service for this listing; null if it reported none. */
       leastTotal: z.int().min(0).nullable(),
-      /** Reasons why the listings before it may be incomplete; stored under this name. */
+      /** Why the listings before it may be incomplete. */
       doubts: reasonsSchema,
     })
     .optional(),
 });
 
-/** The position of a page in a scan: the part of its request that differs from page to page. A checkpoint stores it as JSON. */
 export type PagePosition = z.infer<typeof positionSchema>;
 
 const CONTROL = /\p{Cc}/u;
-/** Blanks at its ends are no part of a header's value. */
+/** Without blanks at its ends, which a header would lose. */
 const HEADER_VALUE = /^(?:[\x21-\x7e](?:[\t\x20-\x7e]*[\x21-\x7e])?)?$/;
 
-/** True for text that must not get near a request line: control characters (CR, LF, NUL, ...) or half a character. */
+/** True for a text with control characters, which could add a header or a second request, or with half a character. */
 export function isUnsendable(text: string): boolean {
   return CONTROL.test(text) || !text.isWellFormed();
 }
 
-/** True for a value that this request place cannot hold unchanged. */
+/** True if the service would get another value than this one at this place. */
 export function cannotHold(place: string, value: PlaceValue): boolean {
   const text = formatPlaceValue(value);
   return isUnsendable(text) || (parsePlace(place).in === 'header' && !HEADER_VALUE.test(text));
@@ -61,7 +63,7 @@ export function formatPlaceValue(value: PlaceValue): string {
   return isExact(value) ? value.rawJSON : String(value);
 }
 
-/** Makes a URL of a path and query; the origin is not used. */
+/** Completes a path and query to a URL that can be parsed; the origin is not used. */
 const ANY_ORIGIN = 'http://localhost';
 
 export function positionOf({ pathname, search }: URL, values?: PlaceValues): PagePosition {
@@ -69,7 +71,7 @@ export function positionOf({ pathname, search }: URL, values?: PlaceValues): Pag
   return values === undefined || Object.keys(values).length === 0 ? { url } : { url, values };
 }
 
-/** The position with these values in their places, each of them once. In a query spaces become `%20`, never `+`. */
+/** Sets values at their places, each once. In a query a space becomes `%20`, because not every service decodes `+`. */
 export function withPlaces({ url, values }: PagePosition, changes: PlaceValues): PagePosition {
   const changed = new URL(ANY_ORIGIN + url);
   const others: Record<string, PlaceValue> = { ...values };
@@ -81,13 +83,13 @@ export function withPlaces({ url, values }: PagePosition, changes: PlaceValues):
   return positionOf(changed, others);
 }
 
-/** All that a page's request sends by place and value, as text. */
+/** Returns all values that the request of a page sends, as texts by their places. */
 export function sentTexts({ url, values = {} }: PagePosition): Map<string, string> {
   const others = Object.entries(values).map(([place, value]): [string, string] => [place, formatPlaceValue(value)]);
   return new Map([...new URL(ANY_ORIGIN + url).searchParams, ...others]);
 }
 
-/** The position within its listing as one readable text, equal for equal positions. */
+/** Formats a position for messages and comparisons: equal positions give equal texts. */
 export function positionText({ url, values }: PagePosition): string {
   return values === undefined ? url : `${url} ${JSON.stringify(values)}`;
 }
@@ -97,8 +99,8 @@ export function isSamePosition(a: PagePosition, b: PagePosition): boolean {
 }
 
 /**
- * A position as a checkpoint stores it: without the profile's own query parameters, of which any may be a secret. Null,
- * which is the beginning, if the service itself wrote a secret into it: then pages are read twice.
+ * Returns a position as a checkpoint stores it: without the query parameters of the profile, because any of them may be a
+ * secret. Null if the service wrote a secret into its link: the scan resumes at the beginning then.
  */
 export function storePosition(
   position: PagePosition,
@@ -112,8 +114,8 @@ export function storePosition(
 }
 
 /**
- * The position that `storePosition` wrote; `values` are those of the scan's templates. Throws `ConfigError`
- * (`warehouse_corrupt`) for a damaged text.
+ * Reads the position that `storePosition` wrote, and adds the query parameters of the profile again; `values` fill in their
+ * templates. Throws `ConfigError` (`warehouse_corrupt`) for a damaged text.
  */
 export function loadPosition(
   stored: string,
@@ -138,7 +140,7 @@ function changeQuery(
   return changed.pathname + changed.search.replaceAll('+', '%20');
 }
 
-/** The values of a stored position as they are sent, decoded; none of a text that is no position. */
+/** Returns the values of a stored position as they are sent, decoded; none if the text is no position. */
 export function storedTexts(stored: string): string[] {
   try {
     return [...sentTexts(readPosition(stored)).values()];
@@ -150,7 +152,7 @@ export function storedTexts(stored: string): string[] {
 function readPosition(stored: string): PagePosition {
   let found: unknown;
   try {
-    found = stored.startsWith('{') ? parseJson(stored) : formerPosition(stored);
+    found = stored.startsWith('{') ? parseJson(stored) : parseFormerPosition(stored);
   } catch {
     found = null;
   }
@@ -161,10 +163,13 @@ function readPosition(stored: string): PagePosition {
   });
 }
 
-/** Earlier versions wrote path and query, values as a fragment, and the progress of several listings before a blank. */
-function formerPosition(stored: string): unknown {
-  const [, progress, inner = stored] = /^\/(\S*) (.*)$/s.exec(stored) ?? [];
-  const [url, fragment] = inner.split('#');
+/**
+ * Reads the notation of earlier versions: path and query, then values as a fragment (`/posts?page=2#{...}`), and before
+ * them the progress of several listings, ended by a blank (`/[...] /posts?page=2`).
+ */
+function parseFormerPosition(stored: string): unknown {
+  const [, progress, position = stored] = /^\/(\S*) (.*)$/s.exec(stored) ?? [];
+  const [url, fragment] = position.split('#');
   const values = fragment === undefined ? {} : { values: parseJson(decodeURIComponent(fragment)) };
   if (progress === undefined) return { url, ...values };
   const parts: unknown = JSON.parse(decodeURIComponent(progress));

@@ -1,4 +1,7 @@
-// Requests a page, classifies refusals (expired, past the end, too large), and reads the records of a response.
+// Requests one page of a listing (`pageRequester`), and reads the records of its response (`readPage`).
+//
+// What a refusal means depends on the page: a 404 for the first page is an error of the profile, for a later one it says
+// that the service no longer knows the position, or that the listing has ended. So each case has an error code of its own.
 import { declaredEnd, type PageProfile } from '../../config/profile/page-style.ts';
 import type { ResourceProfile } from '../../config/profile/profile.ts';
 import type { EmptyForm } from '../../config/profile/record-fields.ts';
@@ -73,48 +76,52 @@ export function isUnitRefusal(error: unknown): error is SyncError {
 export const REFUSED_CODES: ReadonlySet<string> = new Set([...EXPIRED_CODES, 'cursor_expired', 'listing_missing']);
 
 /**
- * Returns the function that requests pages of one listing by their position. It throws what the client throws; but a
- * refusal (404, 410, another 4xx, outcome `skip`) of any page except the first is `cursor_expired`: the scan has to start
- * again from the beginning. What is too much at once is `window_too_large`.
+ * Returns the function that requests pages of one listing by their position. It throws the errors of the client, except
+ * that a refusal (404, 410, another 4xx, outcome `skip`) of a page after the first is `cursor_expired`: the scan has to
+ * start again from the beginning. A range that the service refuses as too large is `window_too_large`.
  */
 export function pageRequester(options: RequestOptions, parts: RequestParts, first: PagePosition): RequestPage {
   const { client, lane, meter, resource } = options;
   const { status, body } = declaredEnd(resource.page);
   const tooLarge = options.tooLarge ?? undefined;
   const pastLast = status.length === 0 ? tooLarge : { status, body };
-  return async (position, { stop, skips: refusal, reservation, whenFull } = {}) => {
+  return async (position, { stop, skips: given, reservation, whenFull } = {}) => {
     const isFirst = isSamePosition(position, first);
     const signals = [options.signal, stop].filter((signal) => signal !== undefined);
     const signal = signals.length > 1 ? AbortSignal.any(signals) : signals[0];
-    let listsNothing = false;
-    const isGone: ApiRequest['isGone'] = (found) => (listsNothing = saysNothing(found, resource.empty, isFirst));
-    const skips = refusal ?? (isFirst ? tooLarge : pastLast);
+    const skips = given ?? (isFirst ? tooLarge : pastLast);
+    let isEmpty = false;
+    const isGone: ApiRequest['isGone'] = (found) => {
+      isEmpty = isEmptyListing(found, resource.empty, isFirst);
+      return isEmpty;
+    };
+    let answer: ApiAnswer;
     try {
       const request = requestAt(parts, position);
-      const answer = await client.get({ ...request, lane, meter, signal, skips, isGone, reservation, whenFull });
-      if (answer.outcome === 'ok') return answer;
-      if (listsNothing) return { ...answer, outcome: 'ok' };
-      if (answer.code === 'declared' && skips === tooLarge) throw pageError(TOO_LARGE, position);
-      if (answer.code === 'declared') {
-        const { code, message, recovery, hint } = expiredError(position, resource.page);
-        throw new PastEnd(code, message, { recovery, hint });
-      }
+      answer = await client.get({ ...request, lane, meter, signal, skips, isGone, reservation, whenFull });
     } catch (error) {
-      const expired = error instanceof SyncError && EXPIRED_CODES.has(error.code) && !isFirst;
-      throw expired ? expiredError(position, resource.page, error) : error;
+      const isExpired = !isFirst && error instanceof SyncError && EXPIRED_CODES.has(error.code);
+      throw isExpired ? expiredError(position, resource.page, error) : error;
     }
-    throw isFirst ? pageError(SKIPPED, position) : expiredError(position, resource.page);
+    if (answer.outcome === 'ok') return answer;
+    // The client skipped the response, because it lists nothing or because the profile declares it as a refusal.
+    if (isEmpty) return { ...answer, outcome: 'ok' };
+    if (answer.code === 'declared' && skips === tooLarge) throw pageError(TOO_LARGE, position);
+    const expired = expiredError(position, resource.page);
+    if (answer.code === 'declared') throw new PastEnd(expired.code, expired.message, expired);
+    throw isFirst ? pageError(SKIPPED, position) : expired;
   };
 }
 
 /** True for a response without a JSON list that says, by the profile, that nothing is listed. */
-export function saysNothing(
+export function isEmptyListing(
   { status, json }: { status: number; json: JsonValue | undefined },
   empty: readonly EmptyForm[] = [],
   isFirst = false,
 ): boolean {
   if (status === 204) return empty.includes(204);
-  return status === 404 ? isFirst && empty.includes(404) : status < 300 && json === null && empty.includes(null);
+  if (status === 404) return isFirst && empty.includes(404);
+  return status < 300 && json === null && empty.includes(null);
 }
 
 const TOO_LARGE: PageFault = {
@@ -131,7 +138,7 @@ const SKIPPED: PageFault = {
     'body), or check the path of the resource.',
 };
 
-/** The code is the same in all styles: a record that was deleted may have taken the last page with it. */
+/** The code is the same in all page styles: if a record was deleted meanwhile, the last page may no longer exist. */
 function expiredError(position: PagePosition, page: PageProfile, cause?: SyncError): SyncError {
   const isNumbered = page.style === 'page' || page.style === 'offset';
   const what = isNumbered ? 'refuses this page of the listing' : 'does not know this page of the listing';
@@ -147,7 +154,7 @@ const EXPIRED_HINT =
   'Positions expire in some services. A run then begins again from the beginning by itself, once; if that ends here ' +
   'too, ask for larger pages (page.size in the profile), or compare page there with an answer of the service.';
 
-/** Without a total, the page after the last one is requested. */
+/** A listing without a total ends at a page past its end, so services that refuse that page need one of these settings. */
 function pastEndHint({ total = null, pages = null }: PageProfile): string {
   if (total === null && pages === null) {
     return (
@@ -180,12 +187,15 @@ interface ListingResponse {
   status: number;
 }
 
-/** The records of an answer as the resource sees them; null if it has none where they should be. Pure. */
+/** Returns the records of an answer, prepared by the rules of the profile; null if they are not where they should be. Pure. */
 export function recordsOf(answer: ListingResponse, resource: RecordPlace & RecordRules): SourceRecord[] | null {
   return listedRecords(answer, resource)?.map((record) => prepareRecord(record, resource)) ?? null;
 }
 
-/** The records as they came: none if the response says so in a way that the profile or a total of 0 confirms. Pure. */
+/**
+ * Returns the records as they were sent; null if there is no list. Another form, such as `null`, counts as an empty list
+ * only if the profile (`empty`) or a total of 0 confirms it. Pure.
+ */
 export function listedRecords(answer: ListingResponse, place: RecordPlace): SourceRecord[] | null {
   const records = selectRecords(answer.bytes, answer.json, place.records, place.key_field);
   if (records !== null) return records;
@@ -195,7 +205,7 @@ export function listedRecords(answer: ListingResponse, place: RecordPlace): Sour
   return listsNothing ? [] : null;
 }
 
-/** How a response without a list may say that nothing is listed; undefined if something else is there. */
+/** Returns what is in place of the list, if it is a form in which services say that nothing is listed; else undefined. */
 function emptyFormIn({ json, status }: ListingResponse, path: string): EmptyForm | undefined {
   if (status === 204 || status === 404) return status;
   let found: JsonValue | undefined = json;
@@ -208,7 +218,7 @@ function emptyFormIn({ json, status }: ListingResponse, path: string): EmptyForm
   return isObject(found) && Object.keys(found).length === 0 ? 'object' : undefined;
 }
 
-/** True if the response states a total of 0, where the profile names it or at its usual places, and no other total. */
+/** True if all totals in the response are 0: the one that the profile names, and those in usual fields. */
 function isZeroTotal(answer: ListingResponse, records: string, page: PageProfile): boolean {
   const declared = countIn(answer, page.total ?? null);
   const counts = undeclaredSignals(answer, records, page, new Set()).totals.map(({ count }) => count);
@@ -220,20 +230,20 @@ export interface ReadPage {
   request: PagePosition;
   answer: ApiAnswer;
   records: SourceRecord[];
-  /** Fingerprints of the records' keys. */
+  /** A hash of each record's key. */
   keys: Buffer;
   total: number | null;
   pages: number | null;
-  /** What it says of the whole listing at places that the profile does not name. */
+  /** Totals and other signs in fields that the profile does not name. */
   signals: UndeclaredSignals;
 }
 
-/** Reads the page in a response to `request`, or returns why it cannot be read. Pure. */
+/** Reads the page in the response to `request`, or returns why it cannot be read. Pure. */
 export function readPage(answer: ApiAnswer, request: PagePosition, resource: ReadableResource): ReadPage | PageFault {
   const { records: path, page, id } = resource;
   const records = recordsOf(answer, resource);
   if (records === null) return noRecords(answer, path);
-  const shortfall = shortfallOf(answer, page.count, records.length);
+  const shortfall = findShortfall(answer, page.count, records.length);
   if (shortfall !== null) return shortfall;
   const counts = { total: countIn(answer, page.total ?? null), pages: countIn(answer, page.pages ?? null) };
   const signals = undeclaredSignals(answer, path, page, new Set(sentTexts(request).values()));
@@ -262,8 +272,8 @@ function placeHint(json: JsonValue): string {
 
 const RANGE = /^\s*(?:([a-z][\w-]*)[ =]\s*)?(\d{1,15})-(\d{1,15})\/(\d{1,15}|\*)\s*$/i;
 
-/** A page that carries fewer records than it says itself (its own count, or `Content-Range`) was cut on its way. */
-function shortfallOf(answer: ApiAnswer, countPath: string | null, received: number): PageFault | null {
+/** Finds that a page has fewer records than its own count or its `Content-Range` says: it was cut off on its way. */
+function findShortfall(answer: ApiAnswer, countPath: string | null, received: number): PageFault | null {
   const declared = Math.max(countAt(answer.json, countPath) ?? 0, rangeCount(answer.headers['content-range']));
   if (declared <= received) return null;
   return {
@@ -274,7 +284,7 @@ function shortfallOf(answer: ApiAnswer, countPath: string | null, received: numb
   };
 }
 
-/** Records that `Content-Range: items 0-99/508` declares; 0 if it is absent, counts bytes or cannot be read. */
+/** Reads from `Content-Range: items 0-99/508` that the page has 100 records; 0 if it is absent or counts bytes. */
 function rangeCount(header: string | string[] | undefined): number {
   const range = typeof header === 'string' ? RANGE.exec(header) : null;
   if (range === null || range[1]?.toLowerCase() === 'bytes') return 0;

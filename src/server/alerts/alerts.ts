@@ -1,4 +1,6 @@
-// Sends alerts: compares the status with what was reported, every few seconds or once after a sync.
+// Sends alerts: each channel compares the status with what it has reported, every few seconds in `serve` or once after a
+// sync, and sends what is new or over. What it has reported is stored in the warehouse of the source, so that a problem is
+// not reported again after a restart, or by another process. `plan-alerts.ts` decides, `message.ts` writes and sends.
 import type { Logger } from 'pino';
 import type { AlertsSettings, ChannelSettings } from '../../config/alerts-schema.ts';
 import type { Settings, SourceSettings } from '../../config/settings.ts';
@@ -26,7 +28,7 @@ export function alertSettings({ alerts, serve }: Settings): AlertSettings {
 
 export interface AlertSource {
   name: string;
-  /** True while this process is the one that reports its alerts. */
+  /** True while this process, and no other, reports the alerts of the source. */
   isLeader: () => boolean;
   /** Passes its warehouse to `work`. Rejects if it cannot be opened. */
   use: <T>(work: (warehouse: Warehouse) => Promise<T>) => Promise<T>;
@@ -38,17 +40,17 @@ export interface AlertsOptions extends AlertSettings {
   sources: () => readonly AlertSource[];
   clock: Clock;
   log: Logger;
-  /** Texts that must not be in a message; may grow. */
+  /** Texts that must not be in a message; the list may grow. */
   secrets: readonly string[];
   metrics: Metrics;
 }
 
 const CHECK_INTERVAL_MS = 5_000;
-/** Between two attempts at a channel that fails: twice as long each time. */
+/** The wait after a failed attempt, which doubles each time. */
 const MIN_RETRY_MS = 10_000;
 const MAX_RETRY_MS = 600_000;
 
-/** Reports problems and their ends by the channels of the settings, independently of each other. Nothing waits for it. */
+/** Reports problems and their ends by all channels of the settings. A channel that fails does not delay the others. */
 export class Alerts {
   readonly #options: AlertsOptions;
   readonly #stopping = new AbortController();
@@ -63,14 +65,14 @@ export class Alerts {
     );
   }
 
-  /** Checks the status every few seconds from now on. */
+  /** Starts to check the status every few seconds. */
   start(): void {
     const { clock } = this.#options;
     const period = { clock, everyMs: CHECK_INTERVAL_MS, signal: this.#stopping.signal, failed: this.#logFailure };
     this.#loops = this.#channels.map((channel) => repeatUntilAborted(period, () => channel.check(false)));
   }
 
-  /** Checks once, reports without a grace period, and resolves after each channel has accepted it or failed. */
+  /** Checks once, without waiting for further changes; resolves after each channel has accepted the message or failed. */
   async checkOnce(): Promise<void> {
     await Promise.all(this.#channels.map((channel) => channel.check(true).catch(this.#logFailure)));
   }
@@ -79,7 +81,7 @@ export class Alerts {
     return this.#channels.map(({ status }) => ({ ...status }));
   }
 
-  /** Aborts requests in flight: their messages are sent after the next start. */
+  /** Aborts requests in flight; their messages are sent after the next start. */
   async stop(): Promise<void> {
     this.#stopping.abort();
     await Promise.all(this.#loops);
@@ -96,40 +98,36 @@ interface ChannelOptions extends AlertsOptions {
   signal: AbortSignal;
 }
 
-/**
- * One channel over time. What it has reported is stored in the warehouse of the source that it is about, so that no
- * restart and no other process reports it again.
- */
 class AlertChannel {
   readonly status: AlertChannelStatus;
   readonly #options: ChannelOptions;
-  /** What it has reported, by `alertKey`, as last read of the sources that this process leads: commands write it too. */
+  /** What the channel has reported, by `alertKey`. It is read again in each check, because commands write it too. */
   readonly #reported = new Map<string, SentAlert>();
-  /** Of these, what could not be stored yet. */
+  /** Reported alerts that could not be stored yet. */
   readonly #unsaved = new Set<SentAlert>();
-  /** As `AlertsInput` has it: changes that wait for others, to be reported in one message. */
+  /** Changes that wait for others, to be reported in one message (`AlertsInput`). */
   #pending: ReadonlyMap<string, number> = new Map();
-  /** Attempts in a row that the receiver did not accept. */
+  /** Failed attempts in a row. */
   #failures = 0;
-  /** Monotonic milliseconds of the next attempt after a failed one. */
-  #tryAt = -Infinity;
+  /** Monotonic milliseconds. */
+  #nextAttemptAt = -Infinity;
 
   constructor(options: ChannelOptions) {
     this.#options = options;
     this.status = { channel: options.name, problem: null, since: null, open: 0 };
   }
 
-  /** Compares the status with what was reported, and sends what is new, to be repeated, or over. */
+  /** Compares the status with what was reported; sends one message for what is new or repeated, and one for what is over. */
   async check(isOnce: boolean): Promise<void> {
     const { name: channel, settings, clock, secrets, publicUrl, snapshot } = this.#options;
-    const state = await this.#readableState(findConditions(await snapshot()));
+    const state = await this.#readReported(findConditions(await snapshot()));
     const now = clock.now();
     const reported = [...this.#reported.values()];
     const input = { channel, settings, state, reported, pending: this.#pending, now, isOnce };
     const { begun, over, keep, pending } = planAlerts(input);
     this.#pending = pending;
     await this.save(keep);
-    if (clock.monotonic() < this.#tryAt) return;
+    if (clock.monotonic() < this.#nextAttemptAt) return;
     const context = { now, publicUrl, scrub: (text: string) => scrubOwn(text, secrets) };
     if (begun.length > 0) {
       if (!(await this.#send(begunMessage(begun, context)))) return;
@@ -140,7 +138,7 @@ class AlertChannel {
     }
   }
 
-  /** Stores rows, and those that could not be stored before. Never rejects. */
+  /** Stores reported alerts, and those that could not be stored before. Never rejects. */
   async save(rows: readonly SentAlert[]): Promise<void> {
     for (const row of rows) {
       this.#reported.set(alertKey(row), row);
@@ -160,16 +158,16 @@ class AlertChannel {
   }
 
   /**
-   * Reads what was reported of the sources that this process leads, and leaves in the state what it may report. Of a
-   * source that cannot be read, that is only the problem of the source itself, and the last known rows count.
+   * Reads what the channel has reported of the sources that this process leads, and returns the part of the state that it
+   * may report. Of a source whose warehouse cannot be read, that is only the problem of the source itself.
    */
-  async #readableState({ conditions, knownSources, copied }: AlertState): Promise<AlertState> {
+  async #readReported({ conditions, knownSources, copied }: AlertState): Promise<AlertState> {
     const unread = new Set<string>();
-    const led = new Map<string, boolean>();
+    const ledElsewhere = new Set<string>();
     for (const { name, isLeader, use } of this.#options.sources()) {
       const stored = isLeader() ? await use(({ own }) => readSentAlerts(own, name)).catch(() => null) : [];
       // Another process may have taken the lead meanwhile.
-      led.set(name, isLeader());
+      if (!isLeader()) ledElsewhere.add(name);
       if (stored === null || !isLeader()) unread.add(name);
       if (stored === null) continue;
       for (const [key, { source }] of this.#reported) if (source === name) this.#reported.delete(key);
@@ -177,15 +175,13 @@ class AlertChannel {
       for (const row of rows) if (row.channel === this.#options.name) this.#reported.set(alertKey(row), row);
     }
     return {
-      conditions: conditions.filter(({ source, resource }) =>
-        resource === null ? led.get(source) !== false : !unread.has(source),
-      ),
+      conditions: conditions.filter(({ source, resource }) => !(resource === null ? ledElsewhere : unread).has(source)),
       knownSources: new Set([...knownSources].filter((source) => !unread.has(source))),
       copied: copied.filter(({ source }) => !unread.has(source)),
     };
   }
 
-  /** Returns false if the message was not accepted. */
+  /** Sends a message. Returns false if the receiver did not accept it; then the next attempt waits. */
   async #send(message: AlertMessage): Promise<boolean> {
     const { name: channel, settings, signal, clock, log, metrics, secrets } = this.#options;
     const about = { channel, count: message.count, title: message.title };
@@ -201,7 +197,7 @@ class AlertChannel {
     const problem = scrubOwn(failed.problem, secrets);
     const waitMs = Math.max(failed.waitMs ?? 0, Math.min(MAX_RETRY_MS, MIN_RETRY_MS * 2 ** this.#failures));
     this.#failures += 1;
-    this.#tryAt = clock.monotonic() + waitMs;
+    this.#nextAttemptAt = clock.monotonic() + waitMs;
     Object.assign(this.status, { problem, since: this.status.since ?? clock.now() });
     const hint = `content-sync alerts test ${channel}`;
     log.warn({ ...about, problem, again_in_ms: waitMs, hint }, 'alert not sent');
@@ -215,8 +211,8 @@ interface ReportOnceOptions extends Omit<AlertsOptions, 'snapshot' | 'sources' |
 }
 
 /**
- * Reports alerts once, at the end of a command; `serve` reports them all the time. Waits some seconds at most for receivers
- * that do not respond, and never throws for them. Excludes webhooks, which only `serve` receives.
+ * Reports alerts once, at the end of a command. Waits for a receiver that does not respond for a few seconds, and does not
+ * throw. Excludes alerts of webhooks, which only `serve` receives.
  */
 export async function reportAlertsOnce({ sources: all, version, ...options }: ReportOnceOptions): Promise<void> {
   await using opened = new AsyncDisposableStack();

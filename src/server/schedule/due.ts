@@ -1,6 +1,6 @@
 // Computes from schedule and stored state which sync of a resource is due, when the next is, and when it is overdue.
 import { createHash } from 'node:crypto';
-import { type Occurrences, occurrencesOf } from '../../config/profile/basic-fields.ts';
+import { type Occurrences, occurrencesOf } from '../../config/cron.ts';
 import type { ScheduleSettings } from '../../config/settings.ts';
 import type { CheckpointRow } from '../../database/own-tables.ts';
 import { timestampMs } from '../../model/timestamp-text.ts';

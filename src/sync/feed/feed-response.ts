@@ -22,7 +22,7 @@ import {
 import { loadPosition, storePosition } from '../../pagination/page-styles/page-position.ts';
 import type { Page } from '../../pagination/page.ts';
 import { createGoneTest } from '../../pagination/read-item.ts';
-import { saysNothing } from '../../pagination/requests/read-page.ts';
+import { isEmptyListing } from '../../pagination/requests/read-page.ts';
 import { tombstoneOf } from '../../rows/columns/updated-time.ts';
 import { isExact, parseJson } from '../../rows/json/parse-json.ts';
 import { fieldAt, prepareRecord } from '../../rows/records/as-record.ts';
@@ -250,7 +250,7 @@ export async function requestFeed(
   // The client skips a response that `isGone` accepts. `listsNothing` is true if it was skipped because it has no changes.
   const isGone: typeof isExpired = (found) => {
     const expired = isExpired(found);
-    listsNothing = !expired && saysNothing(found, profile.empty, true);
+    listsNothing = !expired && isEmptyListing(found, profile.empty, true);
     return expired || listsNothing;
   };
   const answer = await send(context, request, { isGone });

@@ -1,7 +1,8 @@
-// Collects what a scan shows of the service's filter, and plans a full scan if the filter cannot be relied on.
+// Finds the records by which the service's filter can be verified, and plans a full scan if there are none.
 //
-// A filter by `updated_since` never lists records without a time of change, and it can only be verified by a record that
-// it must list: the one that set the cursor, or the row that changed last.
+// A service may ignore `updated_since=<cursor>`, or read it in another zone: then it would list too little, without an
+// error. So every scan with the filter must list a record that is known to be in its answer: the one that set the cursor,
+// or the row that changed last. Each page adds what it shows to the evidence of its scan, which `verify-filter.ts` judges.
 import { formatTime, toEpochMs } from '../../checks/since.ts';
 import { filterName, type IncrementalProfile } from '../../config/profile/incremental.ts';
 import type { ResourceProfile } from '../../config/profile/profile.ts';
@@ -27,7 +28,7 @@ export interface FilterEvidence {
   cursorKey: string | null;
   listsCursorKey: boolean;
   pages: number;
-  /** How a listing that should be newest first is not; null if it is, or need not be. */
+  /** Where a listing that should be newest first is in another order; null if it never is, or need not be. */
   disorder: string | null;
   /** The earliest time of change; Infinity if no record has one. */
   oldest: number;
@@ -63,9 +64,9 @@ function byLatest(a: ProbeRecord, b: ProbeRecord): number {
 }
 
 /**
- * Returns the plan if it may rely on the service's filter, else that of a full scan, and why. An incremental scan needs a
- * record that verifies the filter; if the checkpoint names none, it is the row that changed last, and the scan starts at
- * its time.
+ * Returns the plan if the scan can verify the service's filter, else that of a full scan, with warnings that say why. If
+ * the checkpoint names no record that set the cursor, the scan starts at the time of the row that changed last, which the
+ * filter must list then.
  */
 export async function planVerified(
   context: LoadContext,
@@ -91,10 +92,10 @@ export async function planVerified(
 
   const [latest] = await latestRecords(context, toEpochMs(cursor, updatedZone(profile)), null);
   if (latest !== undefined) {
-    const from = { cursor: cursorFor(latest, cursor, profile), cursor_key: latest.key };
-    return { plan: planScan({ ...input, stored: { ...stored, ...from, cursor_seen_at: null } }), warnings };
+    const start = { cursor: cursorFor(latest, cursor, profile), cursor_key: latest.key, cursor_seen_at: null };
+    return { plan: planScan({ ...input, stored: { ...stored, ...start } }), warnings };
   }
-  // Without any row a full scan costs no more.
+  // Without rows there is nothing to report: a full scan costs no more than an incremental one.
   if (untimed === 0 && (await context.warehouse.rows.count(resource)) > 0) {
     warnings.push({
       code: 'filter_not_believed',
@@ -105,19 +106,19 @@ export async function planVerified(
   return { plan: acceptsUnverifiedFilter(profile) ? plan : fullPlan(input), warnings };
 }
 
-/** A full scan from the beginning, in place of an incremental one whose filter is not trusted. */
+/** Plans a full scan from the beginning, in place of an incremental one that cannot be verified. */
 export function fullPlan(input: Omit<PlanInput, 'command' | 'interrupted' | 'restart'>): ScanPlan {
   const stored = input.stored === null ? null : { ...input.stored, ...NO_SCAN };
   return planScan({ ...input, stored, command: 'backfill', interrupted: null, restart: false });
 }
 
-/** Rows that are compared: some of the newest may be newer than the cursor, or be the one in question. */
+/** More than one, because some of the latest rows may be later than the cursor, or be the record in question. */
 const MAX_COMPARED_ROWS = 50;
 
 /**
- * Live rows that a filter from `until` on, or from their own time on if that is earlier, must list: first those that
- * changed before it, the latest first, then those that changed after it, which a listing may not show yet. `except` is
- * left out.
+ * Returns live rows that the filter must list, if it is requested from their own time of change: first those that changed
+ * until the time `until`, the latest first, and then the later ones, which a listing may not show yet. Omits the record
+ * `except`.
  */
 export async function latestRecords(
   context: LoadContext,
@@ -133,7 +134,7 @@ export async function latestRecords(
   return [...before.toSorted(byLatest), ...after.toSorted(byLatest).toReversed()];
 }
 
-/** Those of the keys that have a live row, with its time of change. */
+/** Returns those of the keys that have a live row, with its time of change. */
 export async function liveRecords(
   { warehouse, owned, profile }: LoadContext,
   keys: readonly string[],
@@ -148,13 +149,13 @@ export async function liveRecords(
   );
 }
 
-/** How many live rows a filter by time can never list. */
+/** Counts the live rows without a time of change, which a filter by time can never list. */
 export async function countUntimedRows({ warehouse, owned, profile }: LoadContext): Promise<number> {
   const table = owned.shape?.tables[0];
   return table === undefined ? 0 : warehouse.rows.countUntimed(table, updatedColumns(table.columns, profile));
 }
 
-/** The cursor from which this row must be listed: its own time, or the known cursor if that is earlier. */
+/** The cursor from which the filter must list this row: the time of the row, or the cursor if that is earlier. */
 export function cursorFor({ at }: ProbeRecord, cursor: string, profile: ResourceProfile): string {
   const zone = updatedZone(profile);
   return at < toEpochMs(cursor, zone) ? formatTime(at, { format: 'as_sent' }, cursor, zone) : cursor;
@@ -165,14 +166,14 @@ export function acceptsUnverifiedFilter({ accept }: ResourceProfile): boolean {
   return accept.includes('filter');
 }
 
-/** What a run does about a filter that is not verified, as the end of a sentence. */
+/** Says what the run did because the filter is not verified, as the end of a sentence. */
 export function consequence(profile: ResourceProfile): string {
   return acceptsUnverifiedFilter(profile)
     ? 'nothing else was scanned, because the profile accepts it'
     : 'everything was scanned instead';
 }
 
-/** Everything was scanned, and the filter does not list all that changed meanwhile. */
+/** Warns that, after a full scan, the filter does not list all that changed during that scan. */
 export function catchUpWarning({ owned }: LoadContext, incremental: IncrementalProfile): Warning {
   return {
     code: 'catch_up_unproved',
@@ -181,7 +182,7 @@ export function catchUpWarning({ owned }: LoadContext, incremental: IncrementalP
   };
 }
 
-/** A listing that is to be read newest first is in another order. */
+/** Warns that a listing which should be newest first is in another order. */
 export function orderWarning({ owned, profile }: LoadContext, disorder: string): Warning {
   return {
     code: 'filter_not_believed',

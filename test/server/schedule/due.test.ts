@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type Occurrences, occurrencesOf } from '../../../src/config/profile/basic-fields.ts';
+import { type Occurrences, occurrencesOf } from '../../../src/config/cron.ts';
 import { timestampText } from '../../../src/model/timestamp-text.ts';
 import { computeDue, resourceTimes, type StoredSuccess } from '../../../src/server/schedule/due.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { cronExpression, occurrencesOf } from '../../../src/config/profile/basic-fields.ts';
+import { cronExpression, occurrencesOf } from '../../../src/config/cron.ts';
 import { sampled } from '../../support/length.ts';
 
 const YEAR = [Date.parse('2026-01-01T00:00Z'), Date.parse('2027-01-01T00:00Z')] as const;
