@@ -91,7 +91,7 @@ function formatReport(report: VerifyReport): string {
     `${resource}: ${VERDICT_TEXTS[verdict]} (${mode}): ${counts.join(', ')}; ${formatNumber(requests)} requests`,
     ...(listing?.doubts ?? []).map((doubt) => `  the listing may be incomplete: ${doubt}`),
     ...Object.entries(differences.by_kind).map(
-      ([kind, count]) => `  ${formatNumber(count)} × ${kind}: ${TEXTS[kind] ?? kind}`,
+      ([kind, count]) => `  ${formatNumber(count)} × ${kind}: ${KINDS[kind]?.text ?? kind}`,
     ),
     ...differences.first.map((difference) => `    ${formatDifference(difference)}`),
     ...remedies.map((command) => `  → ${command}`),
@@ -101,7 +101,7 @@ function formatReport(report: VerifyReport): string {
   return lines.map((line) => `${visibleText(line)}\n`).join('');
 }
 
-const TEXTS: Readonly<Record<string, string>> = DIFFERENCES;
+const KINDS: Readonly<Record<string, { text: string }>> = DIFFERENCES;
 
 function formatDifference({ kind, id, fields = [], detail }: Difference): string {
   const location = [JSON.stringify(id), ...(fields.length === 0 ? [] : [fields.join(', ')])];

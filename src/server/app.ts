@@ -30,10 +30,9 @@ import { runScope } from '../observe/log.ts';
 import { scrubOwn } from '../observe/scrub.ts';
 import { deleteReleased, type VerifiedDeletes } from '../sync/deletes/verify-deletes.ts';
 import { createFilesLane, type FilesLane, withFiles } from '../sync/files/files-lane.ts';
-import type { SyncCommand } from '../sync/plan.ts';
 import type { ResourceRebuilt } from '../sync/rebuild-resource.ts';
 import { type RefetchOutcome, refetchOwned, type RefetchRequest } from '../sync/refetch.ts';
-import type { RunReport, RunWatcher } from '../sync/report.ts';
+import type { RunReport, RunRequest } from '../sync/report.ts';
 import type { ItemProof } from '../sync/resource-context.ts';
 import { runSync } from '../sync/run.ts';
 import { maskedProfile } from '../sync/verify-profile.ts';
@@ -54,13 +53,7 @@ export interface AppOptions {
   lingerMs?: number;
 }
 
-export interface SyncRequest {
-  /** One command for all resources, or one for each by its name. */
-  command: SyncCommand | Readonly<Record<string, SyncCommand>>;
-  resources: readonly string[];
-  restart: boolean;
-  signal: AbortSignal;
-  watcher: RunWatcher;
+export interface SyncRequest extends RunRequest {
   /** True to fetch the files of the resources after their syncs. */
   files?: boolean;
 }

@@ -1,4 +1,6 @@
-// The report of a run, and the meaning of each warning for the run's status.
+// The report of a run, and the effect of each warning on its status. Example: if the end of a listing could not be verified
+// (`end_unproved`), records may be missing: the run is `partial`, unless the profile accepts that assumption (`accept:
+// [end]`). Steps of a run add warnings; `endedStatus` computes the status at the end.
 import type { FileStatus } from '../database/own-tables.ts';
 import type { RunCounters, StoredWarning } from '../database/state/runs.ts';
 import type { ErrorReport } from '../model/errors.ts';
@@ -7,12 +9,11 @@ import type { Page } from '../pagination/page.ts';
 import type { ScanPlan, SyncCommand } from './plan.ts';
 import type { SourceContext } from './resource-context.ts';
 
-/** What a round did with the files of a resource, and their number by status at its end; sizes in bytes. */
+/** Counts of the files of a resource: by status at the end of the run, and what the run did with them. */
 export interface FilesFigures extends Record<FileStatus, number> {
-  /** Contents that were fetched, and their bytes. */
+  /** Files that were fetched, and their bytes. */
   fetched: number;
   bytes: number;
-  /** Files that are as they were, by the service or by their record. */
   unchanged: number;
 }
 
@@ -22,20 +23,19 @@ export interface ResourceReport extends RunCounters {
   mode: ScanMode;
   status: RunStatus;
   seconds: number;
-  /** Of the files of its records; absent where none are fetched. */
+  /** Absent if no files of its records are fetched. */
   files?: FilesFigures;
   error?: ErrorReport;
-  /** For an operator to look at, although nothing failed. */
   warnings?: Warning[];
 }
 
-/** Changes made to records, as counts: nothing is lost by them, but an operator may want to know. */
+/** Counts of what a run did with unusual records: an operator may want to know it, although nothing is lost. */
 export interface RunNotes {
-  /** Rows that an older state of the record replaced, by the service's own clock. */
+  /** Rows that were replaced by an older state of their record, by the service's clock. */
   went_back: number;
-  /** Values kept together in `_overflow`, for want of columns. */
+  /** Values that are stored in `_overflow`, because the table has the maximum number of columns. */
   overflowed: number;
-  /** Values that the contract left out of their column. */
+  /** Values that were left out, because the contract does not let their column change. */
   discarded: number;
   /** Cells in which a NUL or half a surrogate pair was replaced. */
   repaired: number;
@@ -52,7 +52,7 @@ export interface RunReport {
   resources: ResourceReport[];
 }
 
-/** The overall status of several parts: the one that an operator must see first. */
+/** Returns the status of several parts together: the one that an operator must see first. */
 export function overallStatus(statuses: readonly RunStatus[]): RunStatus {
   const all = new Set(statuses);
   if (all.has('interrupted')) return 'interrupted';
@@ -65,16 +65,13 @@ export function overallStatus(statuses: readonly RunStatus[]): RunStatus {
 /** Is called with the progress of a run, for logs and metrics. */
 export interface RunWatcher {
   started(resource: string, plan: ScanPlan): void;
-  page(resource: string, page: Page, figures: RunCounters): void;
-  /** `notes` counts what was done to records that an operator may want to know of. */
+  page(resource: string, page: Page, counters: RunCounters): void;
   ended(report: ResourceReport, notes: RunNotes, error: unknown): void;
 }
 
-export interface RunOptions extends SourceContext {
-  source: string;
-  /** Milliseconds for which ended runs are remembered. */
-  keepRunsMs: number;
-  /** The command for all resources alike; or, if each is due for itself, for each by its name. */
+/** What a run syncs, and how. */
+export interface RunRequest {
+  /** One command for all resources, or one for each by its name. */
   command: SyncCommand | Readonly<Record<string, SyncCommand>>;
   resources: readonly string[];
   restart: boolean;
@@ -82,17 +79,20 @@ export interface RunOptions extends SourceContext {
   watcher: RunWatcher;
 }
 
+export interface RunOptions extends SourceContext, RunRequest {
+  source: string;
+  /** Milliseconds after which the history of a run is deleted. */
+  keepRunsMs: number;
+}
+
 interface WarningKind {
-  /** True if the copy may not be equal to the service: the run is then `partial`. */
+  /** True if the copy may differ from the service: then the run is `partial`. */
   isPartial: boolean;
-  /**
-   * What was not proved, as `accept` of the profile names it: with it, the run is `ok` all the same. Null if it cannot
-   * be accepted.
-   */
+  /** The unverified assumption: if `accept` of the profile has it, the run is `ok`. Null for none. */
   proof: Proof | null;
 }
 
-/** What each warning means for the status of its run; `config/errors.md` explains the codes, which are stable. */
+/** The effect of each warning on the status of its run; `config/errors.md` explains the codes, which are stable. */
 const WARNING_KINDS = {
   clock_was_ahead: { isPartial: false, proof: null },
   column_is_text: { isPartial: false, proof: null },
@@ -135,16 +135,16 @@ const WARNING_KINDS = {
   window_unfinished: { isPartial: false, proof: null },
 } as const satisfies Record<string, WarningKind>;
 
-/** Reported to an operator; does not end a run. */
+/** A message to the operator about a run that did not fail. */
 export interface Warning {
   code: keyof typeof WARNING_KINDS;
   message: string;
   hint: string;
-  /** True if the profile accepts it: the run is `ok` all the same. */
+  /** True if the profile accepts the unverified assumption. */
   accepted?: true;
 }
 
-/** The warnings of a run as reported: those that the profile accepts are marked. */
+/** Marks the warnings that the profile accepts. */
 export function withAccepted(warnings: readonly Warning[], accept: readonly Proof[]): Warning[] {
   return warnings.map((warning) => {
     const { proof }: WarningKind = WARNING_KINDS[warning.code];
@@ -152,13 +152,13 @@ export function withAccepted(warnings: readonly Warning[], accept: readonly Proo
   });
 }
 
-/** True if the copy may not be equal to the service. What was stored may be of a version that knew other codes. */
+/** True if the copy may differ from the service. A stored warning may have a code of another version, which is ignored. */
 export function isPartial(warnings: readonly StoredWarning[]): boolean {
   const kinds: Readonly<Record<string, WarningKind | undefined>> = WARNING_KINDS;
   return warnings.some(({ code, accepted }) => accepted !== true && kinds[code]?.isPartial === true);
 }
 
-/** The status of a run whose scan came to its end. */
+/** Returns the status of a run without an error. */
 export function endedStatus(
   { rejected, held }: { rejected: number; held: number },
   warnings: readonly StoredWarning[],

@@ -1,18 +1,21 @@
 /**
- * Authentication. The profile describes the scheme (`profileAuthSchema`), such as `{ type: api_key, name: X-Api-Key }`, and
- * the settings have the secrets for it (`authSecretsSchema`), such as `{ type: api_key, key: ... }`. `matchSecrets` pairs them.
+ * The fields `auth` of profile and settings. The profile describes how requests are authenticated (`profileAuthSchema`),
+ * such as `{ type: api_key, name: X-Api-Key }`: it can be shared, because it has no secrets. The settings have the secrets
+ * (`authSecretsSchema`), such as `{ type: api_key, key: ... }`. `matchSecrets` finds the scheme for the secrets.
  */
 import { z } from 'zod';
 import { documented, duration, templateSchema } from './basic-fields.ts';
 
-/** Headers of the connection, which a profile must not set. */
-const CONNECTION = /^(?:host|connection|content-length|transfer-encoding)$/i;
+/** True for a header of the connection, which a profile must not set. */
+const isConnectionHeader = (name: string): boolean =>
+  /^(?:host|connection|content-length|transfer-encoding)$/i.test(name);
+const CONNECTION_ERROR = 'expected a header that is not one of the connection itself';
 
-/** The name of a header that may carry a credential. */
+/** The name of a header for a credential. */
 const authHeaderName = z
   .string()
   .regex(/^[!#$%&'*+.^_`|~\w-]+$/, 'expected the name of a header')
-  .refine((name) => !CONNECTION.test(name), 'expected a header that is not one of the connection itself');
+  .refine((name) => !isConnectionHeader(name), CONNECTION_ERROR);
 
 /** Fields for the location of the credential in a request. */
 const carrier = {
@@ -20,7 +23,7 @@ const carrier = {
   name: z
     .string()
     .regex(/^[!#$%&'*+.^_`|~\w[\]-]+$/, 'expected the name of a header or query parameter')
-    .refine((name) => !CONNECTION.test(name), 'expected a header that is not one of the connection itself')
+    .refine((name) => !isConnectionHeader(name), CONNECTION_ERROR)
     .optional()
     .meta({ description: 'Name of that header or parameter; Authorization by default', examples: ['X-Api-Key'] }),
   prefix: documented(
@@ -31,11 +34,10 @@ const carrier = {
   )('Text before the credential; Bearer by default in Authorization', ['Ghost', 'Token token=']),
 };
 
-/** False for a query parameter without a name, which has no default. */
-const isNamed = (carried: { in: string; name?: string | undefined }): boolean =>
+/** A header has a default name, a query parameter has none. */
+const hasName = (carried: { in: string; name?: string | undefined }): boolean =>
   carried.in !== 'query' || carried.name !== undefined;
-/** Error for a query parameter without a name. */
-const UNNAMED = { path: ['name'], error: 'expected the name of the query parameter' };
+const NAME_MISSING = { path: ['name'], error: 'expected the name of the query parameter' };
 
 const path = z.string().regex(/^\/[^?#\s]*$/, 'expected a path that begins with /, without ? and #');
 
@@ -65,7 +67,9 @@ const SCHEMES = [
   z
     .strictObject({ type: z.literal('none').meta({ description: 'The scheme', examples: ['none'] }) })
     .meta({ description: 'Nothing is sent' }),
-  documented(z.strictObject({ type: z.literal('api_key'), ...carrier }).refine(isNamed, UNNAMED))('One secret, `key`'),
+  documented(z.strictObject({ type: z.literal('api_key'), ...carrier }).refine(hasName, NAME_MISSING))(
+    'One secret, `key`',
+  ),
   z
     .strictObject({
       type: z.literal('headers'),
@@ -96,7 +100,7 @@ const SCHEMES = [
       ...jwtFields,
       ...carrier,
     })
-    .refine(isNamed, UNNAMED)
+    .refine(hasName, NAME_MISSING)
     .meta({ description: 'OAuth 2.0; a refresh token that is replaced is kept in the warehouse' }),
   z
     .strictObject({
@@ -108,7 +112,7 @@ const SCHEMES = [
       ...jwtFields,
       ...carrier,
     })
-    .refine(isNamed, UNNAMED)
+    .refine(hasName, NAME_MISSING)
     .meta({ description: 'A JWT that is signed here, with the secret `key`, and `key_id`' }),
   z
     .strictObject({
@@ -152,7 +156,7 @@ const SCHEMES = [
       ...carrier,
       in: z.enum(['header', 'query', 'cookie']).default('header').meta({ description: 'Where the token is sent' }),
     })
-    .refine(isNamed, UNNAMED)
+    .refine(hasName, NAME_MISSING)
     .meta({ description: 'Logs in by a request, and again when the session has ended' }),
 ] as const;
 
@@ -172,18 +176,15 @@ export type SchemeType = AuthScheme['type'];
 type Schemes = { [T in SchemeType]: Extract<AuthScheme, { type: T }> };
 export type SchemeOf<T extends SchemeType> = Schemes[T];
 export type Grant = (typeof GRANTS)[number];
-/** Where a request has the credential. */
+/** The location of the credential in a request. */
 export interface Carrier {
   in: 'header' | 'query' | 'cookie';
   name?: string | undefined;
   prefix?: string | undefined;
 }
 
-/** Spaces, controls and anything outside printable ASCII are not allowed in an Authorization header. */
-const PRINTABLE_ASCII = /^[\x21-\x7e]+$/;
-
-/** A credential that is valid in a header: not empty, printable ASCII, so without a secret file's line break. */
-const secret = z.string().regex(PRINTABLE_ASCII, {
+/** A credential that is valid in a header. The line break at the end of a secret file is not. */
+const secret = z.string().regex(/^[\x21-\x7e]+$/, {
   // The value itself must never appear in a message.
   error: 'expected a secret of printable characters without spaces or line breaks',
 });
@@ -243,7 +244,7 @@ export const authSecretsSchema = z.discriminatedUnion('type', [
     ...OPTIONAL,
     key_id: secret.optional().meta(keyId),
     scope: z.string().min(1).optional(),
-    /** Whole URL of the token endpoint; the profile's `token_path` below the base URL if absent. */
+    /** URL of the token endpoint; by default `token_url`, or `token_path` below the base URL, of the profile. */
     token_url: z.url({ protocol: /^https?$/ }).optional(),
   }),
   z.strictObject({
@@ -266,19 +267,18 @@ export interface SchemeWithSecrets<T extends SchemeType = SchemeType> {
 }
 
 /**
- * Returns the scheme of the profile for these secrets; null if none fits. If the profile has no `auth`, the default scheme
- * of the type of the secrets.
+ * Returns the scheme of the profile for these secrets; null if none has their type. A profile without `auth` allows every
+ * type that needs no further fields, such as `bearer`.
  */
 export function matchSecrets(
   schemes: readonly AuthScheme[] | undefined,
   secrets: AuthSettings,
 ): SchemeWithSecrets | null {
-  // Without data if a field of the scheme is required.
-  const { data: usual } = schemeSchema.safeParse({ type: secrets.type });
-  return createPlan(secrets.type, secrets, schemes ?? (usual === undefined ? [] : [usual]));
+  const { data: defaultScheme } = schemeSchema.safeParse({ type: secrets.type });
+  return selectScheme(secrets.type, secrets, schemes ?? (defaultScheme === undefined ? [] : [defaultScheme]));
 }
 
-function createPlan<T extends SchemeType>(
+function selectScheme<T extends SchemeType>(
   type: T,
   secrets: Secrets[T],
   schemes: readonly AuthScheme[],
@@ -287,15 +287,8 @@ function createPlan<T extends SchemeType>(
   return scheme === undefined ? null : { type, scheme, secrets };
 }
 
-/** Fields of `auth` that identify the caller and are no secrets. */
-export const PUBLIC_FIELDS: ReadonlySet<unknown> = new Set([
-  'type',
-  'client_id',
-  'key_id',
-  'username',
-  'scope',
-  'token_url',
-]);
+/** The fields of `auth` that are no secrets. */
+export const PUBLIC_FIELDS: ReadonlySet<unknown> = new Set('type client_id key_id username scope token_url'.split(' '));
 
 /** Returns all secrets in `auth` of the settings. */
 export function secretsOf(auth: AuthSettings): string[] {
@@ -306,8 +299,8 @@ export function secretsOf(auth: AuthSettings): string[] {
 }
 
 /**
- * Identifies the caller at the service. `caller` is '' without a credential. `rights`: further values that change what
- * the caller may see, such as the OAuth scope.
+ * Identifies the caller at the service, so that a change of the caller is noticed. `caller` is '' without a credential.
+ * `rights`: further values on which the readable records depend, such as the OAuth scope.
  */
 export function identityOf(auth: AuthSettings): { caller: string; rights: readonly string[] } {
   if (auth.type === 'oauth') {
@@ -317,8 +310,7 @@ export function identityOf(auth: AuthSettings): { caller: string; rights: readon
     const caller = named.length === 0 ? secretsOf(auth).join('\n') : named.join('\n');
     return { caller, rights: [scope] };
   }
-  const user = 'username' in auth ? [auth.username ?? ''] : [];
-  // Identify users by name: their password may change.
-  const named = auth.type === 'basic' || (auth.type === 'session' && user[0] !== '') ? user : secretsOf(auth);
-  return { caller: named.join('\n'), rights: [] };
+  // A user is identified by the name, because the password may change.
+  const isUser = auth.type === 'basic' || auth.type === 'session';
+  return { caller: isUser ? (auth.username ?? '') : secretsOf(auth).join('\n'), rights: [] };
 }

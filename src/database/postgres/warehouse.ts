@@ -17,7 +17,7 @@ import {
   OPEN_TIMEOUT_MS,
   type OpenDatabase,
   openDatabase,
-  stepsDone,
+  readAppliedMigrations,
   type TableSet,
   WAREHOUSE_TABLES,
 } from './connection/open-database.ts';
@@ -134,7 +134,7 @@ async function openExisting<Tables>(
   const { database, release } = borrowDatabase(address, clock);
   try {
     await checkServer(database);
-    const done = await stepsDone(database, tables);
+    const done = await readAppliedMigrations(database, tables);
     if (done !== null) {
       refuseOtherVersion(database.shown, done, tables.migrations);
       const own = new Kysely<Tables>({ dialect: ownDialect(database) }).withSchema(database.schema);
@@ -173,7 +173,7 @@ export async function assertWritable(address: PostgresAddress, clock: Clock): Pr
   try {
     await checkServer(database);
     const common = { ...database, schema: COMMON_SCHEMA };
-    const schemas = (await stepsDone(common, COMMIT_MARKS)) === null ? [common, database] : [database];
+    const schemas = (await readAppliedMigrations(common, COMMIT_MARKS)) === null ? [common, database] : [database];
     const run = execute(database, { retryForMs: OPEN_TIMEOUT_MS });
     for (const schema of schemas) await refuseWithoutCreate(run, schema);
     return await tableNames(new Kysely<OwnTables>({ dialect: ownDialect(database) }), database.schema);

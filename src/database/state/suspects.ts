@@ -1,17 +1,15 @@
-// Delete candidates: records that may be deleted at the service, such as those that a full scan did not list. Each waits in
-// `_sync_suspects` until another request verifies the delete, or until an operator decides. The same table has records
-// that a listing shows in an older state than the copy. `DeleteCandidateRow` explains the reasons and states.
+// Delete candidates (`_sync_suspects`): records that may be deleted at the service. Example: a full scan does not list post
+// 42 any more, so it becomes `open`. If fetching it alone gives 404, its row is deleted. If too many rows would be deleted
+// at once, they are `held`; when an operator confirms they are `released`, and `settled` once they are deleted. The table
+// also has records that a listing shows in an older state than the copy. `DeleteCandidateRow` explains all reasons.
 import { type CompiledQuery, type ExpressionBuilder, type Kysely, sql, type UpdateObject } from 'kysely';
 import type { DeleteCandidateRow, OwnTables, TimestampText } from '../own-tables.ts';
 import { inParts } from './in-parts.ts';
 
-/** The columns that several delete candidates have in common. */
+/** The columns in which the candidates of one call are equal. */
 export type CandidateFacts = Pick<DeleteCandidateRow, 'resource' | 'reason' | 'state' | 'evidence_at' | 'detail'>;
 
-/**
- * Notes live records that may be deleted, by evidence that counts for `sweeps` full scans. The state of released and held
- * candidates stays.
- */
+/** Stores live records that may be deleted. The evidence counts like `sweeps` full scans that did not list them. */
 export function noteMissingRecords(
   own: Kysely<OwnTables>,
   facts: CandidateFacts,
@@ -22,15 +20,16 @@ export function noteMissingRecords(
   return noteCandidates(own, { ...facts, sweeps }, records);
 }
 
-/** A record that the service reports as deleted, and the service's time of the delete; null if it names none. */
+/** A record that the service reports as deleted. */
 export interface ReportedDelete {
   key: string;
+  /** The service's time of the delete; null if it names none. */
   at: TimestampText | null;
 }
 
 /**
- * Notes records that say of themselves that they are deleted (`stated`), or that a feed reports (`told`), by a response
- * to the request of `evidence_at`. Released and held candidates stay so.
+ * Stores records whose delete the service reports: in the record itself (`stated`), or in a feed (`told`). `evidence_at` is
+ * the time of the request.
  */
 export function noteReportedDeletes(
   own: Kysely<OwnTables>,
@@ -40,24 +39,25 @@ export function noteReportedDeletes(
   return noteCandidates(own, { ...facts, state: 'open', detail: null, sweeps: 0 }, records);
 }
 
+/** Inserts candidates, or adds the evidence to those that exist. Released ones and held ones stay so. */
 function noteCandidates(
   own: Kysely<OwnTables>,
   facts: CandidateFacts & { sweeps: number },
   records: readonly ReportedDelete[],
 ): CompiledQuery[] {
   const { evidence_at } = facts;
-  // In the statement, `excluded` is the new evidence, and `_sync_suspects` the candidate that exists.
   const rows = records.map(({ key, at }) => {
     return { ...facts, record_id: key, deleted_at: at, found_at: evidence_at, hash: null };
   });
-  const stays = sql`_sync_suspects.state = 'released' OR (_sync_suspects.state = 'held' AND excluded.state = 'open')`;
+  // In the statement, `excluded` is the new evidence, and `_sync_suspects` the existing candidate.
+  const keepsState = sql`_sync_suspects.state = 'released' OR (_sync_suspects.state = 'held' AND excluded.state = 'open')`;
   // A report of the service is stronger evidence than a scan that did not list the record.
   const existingIsStronger = sql`excluded.reason IN ('missing', 'event') AND _sync_suspects.reason IN ('event', 'stated', 'told')
     OR excluded.reason = 'told' AND _sync_suspects.reason = 'stated'`;
   return upsertCandidates(own, rows, {
     reason: sql`CASE WHEN ${existingIsStronger} THEN _sync_suspects.reason ELSE excluded.reason END`,
-    state: sql`CASE WHEN ${stays} THEN _sync_suspects.state ELSE excluded.state END`,
-    detail: sql`CASE WHEN ${stays} THEN _sync_suspects.detail ELSE excluded.detail END`,
+    state: sql`CASE WHEN ${keepsState} THEN _sync_suspects.state ELSE excluded.state END`,
+    detail: sql`CASE WHEN ${keepsState} THEN _sync_suspects.detail ELSE excluded.detail END`,
     sweeps: sql`CASE WHEN _sync_suspects.reason = 'older' THEN 0 ELSE _sync_suspects.sweeps END + excluded.sweeps`,
     evidence_at,
     hash: null,
@@ -66,8 +66,8 @@ function noteCandidates(
 }
 
 /**
- * Notes older states, found by a scan that began at `at`, each with the number of consecutive full scans that have shown
- * it. Candidates that an operator must decide stay as they are.
+ * Stores records that a scan lists in an older state than their row. `at` is the start of the scan, `sweeps` the number of
+ * consecutive full scans that have listed the same state. Held and released candidates stay as they are.
  */
 export function noteOlderStates(
   own: Kysely<OwnTables>,
@@ -75,13 +75,13 @@ export function noteOlderStates(
   states: readonly Pick<DeleteCandidateRow, 'record_id' | 'hash' | 'sweeps'>[],
   at: TimestampText,
 ): CompiledQuery[] {
-  const noted = { reason: 'older', state: 'open', evidence_at: at, detail: null } as const;
-  const rows = states.map((state) => ({ resource, found_at: at, deleted_at: null, ...noted, ...state }));
-  const update = { ...noted, sweeps: sql<number>`excluded.sweeps`, hash: sql<string>`excluded.hash` };
+  const facts = { reason: 'older', state: 'open', evidence_at: at, detail: null } as const;
+  const rows = states.map((state) => ({ resource, found_at: at, deleted_at: null, ...facts, ...state }));
+  const update = { ...facts, sweeps: sql<number>`excluded.sweeps`, hash: sql<string>`excluded.hash` };
   return upsertCandidates(own, rows, update, ['open', 'settled']);
 }
 
-/** Inserts candidates, or updates those that exist, if they are in one of the states. */
+/** Inserts candidates, or updates the existing ones if they are in one of the states. */
 function upsertCandidates(
   own: Kysely<OwnTables>,
   rows: readonly DeleteCandidateRow[],
@@ -107,34 +107,34 @@ function updateCandidates(own: Kysely<OwnTables>, resource: string, update: Part
   return own.updateTable('_sync_suspects').set(update).where('resource', '=', resource);
 }
 
-/** Limits a statement to these records. */
-function ofRecords(
+/** Compiles a statement for these records only. */
+function forRecords(
   statement: { where(column: 'record_id', operator: 'in', ids: string[]): { compile(): CompiledQuery } },
   ids: readonly string[],
 ): CompiledQuery[] {
   return inParts(ids).map((part) => statement.where('record_id', 'in', part).compile());
 }
 
-/** True for a candidate whose delete may still be carried out, also if an operator has confirmed it. */
-function isToBeCarriedOut(is: ExpressionBuilder<OwnTables, '_sync_suspects'>) {
+/** True for a possible delete that was not carried out yet. */
+function isPendingDelete(is: ExpressionBuilder<OwnTables, '_sync_suspects'>) {
   return is.and([is('reason', '<>', 'older'), is('state', '<>', 'settled')]);
 }
 
 /**
- * After a full scan: removes the candidates that it has listed, or that were written or deleted since it began. They are
- * those with older evidence: the scan has renewed `evidence_at` of all records that it did not list.
+ * Removes the candidates that a full scan has listed, or that were written or deleted since it began. They have older
+ * evidence than the scan, which has renewed `evidence_at` of all records that it did not list.
  */
 export function forgetListed(own: Kysely<OwnTables>, resource: string, scanStartedAt: TimestampText): CompiledQuery {
-  return deleteCandidates(own, resource).where(isToBeCarriedOut).where('evidence_at', '<', scanStartedAt).compile();
+  return deleteCandidates(own, resource).where(isPendingDelete).where('evidence_at', '<', scanStartedAt).compile();
 }
 
 /**
- * Which candidates are removed. `all`. `not_settled`: all but those whose delete an operator's decision has carried out.
- * `refuted_by_feed`: those of the latter that a feed refutes by listing the record as live; candidates that a scan or a
- * webhook has found are verified by other requests.
+ * `not_settled`: all but deletes that were carried out by an operator's decision. `refuted_by_feed`: those of them that are
+ * refuted if a feed lists the record as live; candidates that a scan or a webhook has found need another request.
  */
 type RemovedCandidates = 'all' | 'not_settled' | 'refuted_by_feed';
 
+/** Removes these candidates of a resource. */
 export function forgetDeleteCandidates(
   own: Kysely<OwnTables>,
   resource: string,
@@ -144,10 +144,10 @@ export function forgetDeleteCandidates(
   let forget = deleteCandidates(own, resource);
   if (which !== 'all') forget = forget.where('state', '<>', 'settled');
   if (which === 'refuted_by_feed') forget = forget.where('reason', 'in', ['stated', 'told', 'older', 'left_out']);
-  return ofRecords(forget, ids);
+  return forRecords(forget, ids);
 }
 
-/** Notes that records were deleted because an operator confirmed it (state `settled`). */
+/** Stores that deletes which an operator has confirmed were carried out. */
 export function markSettled(
   own: Kysely<OwnTables>,
   resource: string,
@@ -155,27 +155,27 @@ export function markSettled(
   at: TimestampText,
 ): CompiledQuery[] {
   const settled = { state: 'settled', sweeps: 0, evidence_at: at, detail: null } as const;
-  return ofRecords(updateCandidates(own, resource, settled), ids);
+  return forRecords(updateCandidates(own, resource, settled), ids);
 }
 
-/** Removes the candidates whose deletes were carried out by an operator's decision before `before`. */
+/** Removes the confirmed deletes that were carried out before a time. */
 export function forgetSettled(own: Kysely<OwnTables>, resource: string, before: TimestampText): CompiledQuery {
   return deleteCandidates(own, resource).where('state', '=', 'settled').where('evidence_at', '<', before).compile();
 }
 
-/** Notes that an operator confirms deletes; `deleteReleased` carries them out. All of the resource if no ids are given. */
+/** Stores that an operator confirms deletes, without ids all of the resource; `deleteReleased` carries them out. */
 export function releaseDeletes(own: Kysely<OwnTables>, resource: string, ids: readonly string[]): CompiledQuery[] {
-  const release = updateCandidates(own, resource, { state: 'released', detail: null }).where(isToBeCarriedOut);
-  return ids.length === 0 ? [release.compile()] : ofRecords(release, ids);
+  const release = updateCandidates(own, resource, { state: 'released', detail: null }).where(isPendingDelete);
+  return ids.length === 0 ? [release.compile()] : forRecords(release, ids);
 }
 
-/** Dismisses deletes that are not carried out yet: their rows stay live. All of the resource if no ids are given. */
+/** Removes pending deletes that an operator dismisses, without ids all of the resource: their rows stay live. */
 export function dismissDeletes(own: Kysely<OwnTables>, resource: string, ids: readonly string[]): CompiledQuery[] {
-  const dismissed = deleteCandidates(own, resource).where(isToBeCarriedOut);
-  return ids.length === 0 ? [dismissed.compile()] : ofRecords(dismissed, ids);
+  const dismiss = deleteCandidates(own, resource).where(isPendingDelete);
+  return ids.length === 0 ? [dismiss.compile()] : forRecords(dismiss, ids);
 }
 
-/** Holds all deletes that are still to be verified: an operator must decide them. */
+/** Holds all deletes that are still to be verified, until an operator decides. */
 export function holdOpenDeletes(own: Kysely<OwnTables>, resource: string, detail: string): CompiledQuery {
   const hold = updateCandidates(own, resource, { state: 'held', detail });
   return hold.where('reason', '<>', 'older').where('state', '=', 'open').compile();
@@ -188,10 +188,10 @@ export function holdDeletes(
   ids: readonly string[],
   detail: string,
 ): CompiledQuery[] {
-  return ofRecords(updateCandidates(own, resource, { state: 'held', detail }), ids);
+  return forRecords(updateCandidates(own, resource, { state: 'held', detail }), ids);
 }
 
-/** Candidates in these states: first settled ones, then released, open and held ones, of each state the oldest first. */
+/** Reads the candidates in these states: settled, released, open, then held ones, of each state the oldest first. */
 export function readDeleteCandidates(
   own: Kysely<OwnTables>,
   resource: string,
@@ -210,7 +210,7 @@ export function readDeleteCandidates(
     .execute();
 }
 
-/** Counts the candidates in a state; with `since`, only those whose evidence is not older. */
+/** Counts the candidates in a state; with `since`, only those with evidence from then on. */
 export async function countDeleteCandidates(
   own: Kysely<OwnTables>,
   resource: string,
@@ -225,7 +225,7 @@ export async function countDeleteCandidates(
   return (await (since === null ? all : all.where('evidence_at', '>=', since)).executeTakeFirstOrThrow()).n;
 }
 
-/** The resources with released deletes that are still to be carried out. */
+/** Reads which resources have confirmed deletes that were not carried out yet. */
 export async function releasedResources(own: Kysely<OwnTables>): Promise<string[]> {
   const released = own.selectFrom('_sync_suspects').select('resource').distinct().where('state', '=', 'released');
   return (await released.execute()).map(({ resource }) => resource);

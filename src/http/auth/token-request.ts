@@ -1,5 +1,6 @@
-// Requests a token from the service: by an OAuth grant (`requestToken`), or by logging in with user and password for a
-// session (`logIn`).
+// Requests a token from the service: by an OAuth grant (`requestToken`), or by a login with user and password (`logIn`). The
+// credentials (`create-credentials.ts`) call them when they have no valid token. Their errors separate a refused client,
+// which a user must fix, from a token endpoint that fails for a while.
 import {
   allowInsecureRequests,
   type ClientAuth,
@@ -27,7 +28,7 @@ import { jwtMint } from './jwt.ts';
 /** Longer tokens exceed the usual limits on request headers. */
 const MAX_TOKEN_LENGTH = 16_384;
 
-/** The input of a token request besides the settings, and the function that sends it. */
+/** The endpoint of a token request, and what the request needs besides the settings. */
 interface TokenEndpoint {
   url: URL;
   /** The current refresh token. */
@@ -42,8 +43,7 @@ const BEARER_TOKEN = /^[A-Za-z0-9._~+/-]+=*$/;
 
 /**
  * Requests a token by the grant of the profile. Throws `SyncError`: `unreachable` (retry) while the endpoint fails;
- * `auth_failed` or `bad_token` (stop) if a retry cannot help. Redirects are not followed, so that the
- * secrets go to this URL only.
+ * `auth_failed` or `bad_token` (stop) if a retry cannot help. Follows no redirect, so that the secrets go to this URL only.
  */
 export async function requestToken(plan: OauthPlan, endpoint: TokenEndpoint): Promise<IssuedToken> {
   const { scheme, secrets } = plan;
@@ -89,19 +89,19 @@ function secretTexts({ secrets }: OauthPlan, { refreshToken }: TokenEndpoint): s
   return [client_secret, password, key, refresh_token, refreshToken].filter((text) => typeof text === 'string');
 }
 
-/** Converts the answer for the library; throws for an answer that says nothing about the client. */
+/** Converts the answer for the library; throws for one that neither accepts nor refuses the client, such as a 503. */
 function toResponse(answer: WireAnswer, url: URL): Response {
   const { status, headers, bytes } = answer;
   const verdict = judgeTokenAnswer(answer);
-  if (verdict.outcome !== 'ok') throw unansweredError(endpointName(url), answer, verdict);
-  const known = Object.entries(headers).flatMap(([name, value]): [string, string][] =>
+  if (verdict.outcome !== 'ok') throw endpointFailed(endpointName(url), answer, verdict);
+  const pairs = Object.entries(headers).flatMap(([name, value]): [string, string][] =>
     value === undefined ? [] : [[name, [value].flat().join(', ')]],
   );
-  return new Response(status === 204 || status === 205 ? null : withoutIdToken(bytes), { status, headers: known });
+  return new Response(status === 204 || status === 205 ? null : withoutIdToken(bytes), { status, headers: pairs });
 }
 
-/** Creates the error for an answer that says nothing about the client. */
-function unansweredError(
+/** Creates the error for an answer that neither accepts nor refuses the client. */
+function endpointFailed(
   from: string,
   { status, failure }: WireAnswer,
   { outcome, code, reason, hint }: OutcomeVerdict,
@@ -131,16 +131,17 @@ function bearerToken(token: string, url: URL): string {
   );
 }
 
+/** Converts an error of the library; any other error is returned as it is. */
 function tokenError(error: unknown, url: URL, secrets: readonly string[]): unknown {
   if (error instanceof SyncError) return error;
-  if (error instanceof ResponseBodyError) return refused(url, shortenMasked(error.error, secrets), error);
-  if (error instanceof WWWAuthenticateChallengeError) return refused(url, `status ${error.status}`, error);
+  if (error instanceof ResponseBodyError) return clientRefused(url, shortenMasked(error.error, secrets), error);
+  if (error instanceof WWWAuthenticateChallengeError) return clientRefused(url, `status ${error.status}`, error);
   if (!(error instanceof Error) || !('code' in error)) return error;
   const message = `${endpointName(url)} gave no token that can be used: ${shortenText(messageOf(error))}`;
   return badToken(message, 'Check auth.token_url, and token_path under auth in the profile.', withoutBody(error));
 }
 
-function refused(url: URL, why: string, error: Error): SyncError {
+function clientRefused(url: URL, why: string, error: Error): SyncError {
   return new SyncError('auth_failed', `${endpointName(url)} refused the client: ${why}`, {
     recovery: 'stop',
     hint: 'Check client_id, client_secret, scope and the other secrets under auth, and whether they go where the endpoint wants them: client_auth under auth in the profile, body or basic.',
@@ -148,7 +149,7 @@ function refused(url: URL, why: string, error: Error): SyncError {
   });
 }
 
-/** Keeps only the message of a library error, which also has the body and so perhaps a token. */
+/** Copies only the message of an error of the library, which also has the body and so perhaps a token. */
 function withoutBody(error: Error): Error {
   return new Error(shortenText(error.message));
 }
@@ -159,9 +160,11 @@ function endpointName(url: URL): string {
 
 type OauthPlan = SchemeWithSecrets<'oauth'>;
 
-/** A grant: its `grant_type`, and its parameters besides scope. */
+/** One OAuth grant. */
 interface TokenGrant {
+  /** `grant_type` of the request. */
   type: string;
+  /** Returns the parameters besides scope. */
   parameters(plan: OauthPlan, endpoint: TokenEndpoint): Record<string, string>;
 }
 
@@ -195,8 +198,8 @@ export function assertionMint({ scheme, secrets }: OauthPlan, url: URL): (now: n
 
 type SessionScheme = SchemeOf<'session'>;
 
-/** The characters that each location can hold unescaped. */
-const ALLOWED: Readonly<Record<SessionScheme['in'], RegExp>> = {
+/** The characters that are valid unescaped in each place of a request. */
+const ALLOWED_CHARACTERS: Readonly<Record<SessionScheme['in'], RegExp>> = {
   header: /^[\x21-\x7e]+$/,
   cookie: /^[\x21\x23-\x2b\x2d-\x3a\x3c-\x5b\x5d-\x7e]+$/,
   query: /^\P{Cc}+$/u,
@@ -211,11 +214,12 @@ export async function logIn(
   const values = { username, password, key };
   const answer = await send(loginRequest(scheme, url, values));
   const from = `${scheme.login.method} ${url.origin}${shortenText(url.pathname)}`;
-  const value = tokenIn(scheme, answer);
-  // A login by form may redirect to a web page.
-  const isDone = answer.status < 300 || (answer.status < 400 && scheme.token.startsWith('cookie:') && value !== null);
+  const value = findToken(scheme, answer);
+  // A login by form may set the cookie and redirect to a web page.
+  const isRedirected = answer.status < 400 && scheme.token.startsWith('cookie:') && value !== null;
+  const isLoggedIn = answer.failure === null && (answer.status < 300 || isRedirected);
   const verdict = judgeTokenAnswer(answer);
-  if (verdict.outcome !== 'ok' && !(isDone && answer.failure === null)) throw unansweredError(from, answer, verdict);
+  if (verdict.outcome !== 'ok' && !isLoggedIn) throw endpointFailed(from, answer, verdict);
   if (answer.status >= 400) throw loginRefused(from, answer, Object.values(values));
   if (value === null) {
     throw badToken(
@@ -223,13 +227,13 @@ export async function logIn(
       'Set token under auth in the profile to where the answer of the login has it.',
     );
   }
-  if (value.length > MAX_TOKEN_LENGTH || !ALLOWED[scheme.in].test(value)) {
+  if (value.length > MAX_TOKEN_LENGTH || !ALLOWED_CHARACTERS[scheme.in].test(value)) {
     throw badToken(
       `${from} gave a token that is too long for a ${scheme.in}, or holds characters that cannot stand there`,
       'Check where auth in the profile looks for the token, and where it sends it.',
     );
   }
-  return { value, expiresIn: lifetimeIn(scheme, answer, now) / 1_000 };
+  return { value, expiresIn: readLifetime(scheme, answer, now) / 1_000 };
 }
 
 function loginRequest({ login }: SessionScheme, url: URL, values: TemplateValues): WireRequest {
@@ -255,18 +259,14 @@ function fillJson(value: unknown, values: TemplateValues): unknown {
 }
 
 /** Returns the token in the answer; null if absent. */
-function tokenIn({ token }: SessionScheme, { headers, bytes }: WireAnswer): string | null {
+function findToken({ token }: SessionScheme, { headers, bytes }: WireAnswer): string | null {
   const [, location, name = ''] = /^(header|cookie):(.+)$/.exec(token) ?? [];
   if (location === 'header') return [headers[name.toLowerCase()]].flat()[0] ?? null;
   if (location === 'cookie') {
     const cookies = [headers['set-cookie'] ?? []].flat();
     const cookie = cookies.findLast((each) => each.startsWith(`${name}=`)) ?? '';
-    return (
-      cookie
-        .slice(name.length + 1)
-        .replace(/;.*/s, '')
-        .trim() || null
-    );
+    const [value = ''] = cookie.slice(name.length + 1).split(';');
+    return value.trim() || null;
   }
   const found = jsonAt(bytes, token);
   return typeof found === 'string' || typeof found === 'number' ? String(found) || null : null;
@@ -281,26 +281,27 @@ function jsonAt(bytes: Buffer, path: string): JsonValue | undefined {
 }
 
 const UNITS = { s: 1_000, ms: 1 };
-/** Larger numbers are milliseconds. */
+/** A larger epoch time is in milliseconds. */
 const MAX_EPOCH_SECONDS = 1e11;
 
 /** Returns the lifetime of the token in milliseconds: that of the answer, else that of the profile. */
-function lifetimeIn({ expires, lifetime }: SessionScheme, { bytes }: WireAnswer, now: number): number {
-  const found = expires === undefined ? undefined : jsonAt(bytes, expires.field);
-  if (expires === undefined || (typeof found !== 'string' && typeof found !== 'number')) return lifetime;
-  const number = Number(found);
-  const life = expires.unit === 'epoch' ? epochMs(found, number) - now : number * UNITS[expires.unit];
-  return Number.isFinite(life) && life > 0 ? life : lifetime;
+function readLifetime({ expires, lifetime }: SessionScheme, { bytes }: WireAnswer, now: number): number {
+  if (expires === undefined) return lifetime;
+  const found = jsonAt(bytes, expires.field);
+  if (typeof found !== 'string' && typeof found !== 'number') return lifetime;
+  const lifetimeMs = expires.unit === 'epoch' ? parseExpiry(found) - now : Number(found) * UNITS[expires.unit];
+  return Number.isFinite(lifetimeMs) && lifetimeMs > 0 ? lifetimeMs : lifetime;
 }
 
-function epochMs(found: string | number, number: number): number {
-  if (Number.isNaN(number)) return Date.parse(String(found));
+function parseExpiry(time: string | number): number {
+  const number = Number(time);
+  if (Number.isNaN(number)) return Date.parse(String(time));
   return number < MAX_EPOCH_SECONDS ? number * 1_000 : number;
 }
 
 function loginRefused(from: string, answer: WireAnswer, secrets: readonly (string | null)[]): SyncError {
-  const known = secrets.filter((secret) => secret !== null);
-  const detail = shortenMasked(answer.bytes.toString().trim(), known);
+  const texts = secrets.filter((secret) => secret !== null);
+  const detail = shortenMasked(answer.bytes.toString().trim(), texts);
   const message = `${from} refused the login with ${answer.status}${detail === '' ? '' : `: ${detail}`}`;
   return new SyncError('auth_failed', message, {
     recovery: 'stop',

@@ -1,5 +1,6 @@
-// Reads and decompresses the body of an answer up to a limit, so that a small body that unpacks to gigabytes does no
-// harm; and makes texts and URLs of the service safe for messages: short, on one line, without secrets.
+// Makes what a service sends safe to use. `readBody` reads and decompresses a body up to a limit, because a few kilobytes
+// may unpack to gigabytes. `shortenText`, `shortenMasked` and `describeUrl` prepare texts and URLs for messages: short, on
+// one line, without secrets.
 import { pipeline, Readable, type Transform } from 'node:stream';
 import {
   constants,
@@ -31,10 +32,10 @@ export interface BodySink {
   receive(answer: StreamedAnswer): Promise<void>;
 }
 
-/** The cap is checked after each chunk of output. */
+/** The size limit is checked after each chunk of output. */
 const CHUNK_BYTES = 262_144;
 const MAX_ENCODINGS = 2;
-/** Window of a zstd stream as a power of two: the maximum that RFC 9659 allows in HTTP. */
+/** The window of a zstd stream, as a power of two: the maximum that RFC 9659 allows in HTTP. */
 const ZSTD_WINDOW_LOG = 23;
 
 /** Creates the decompressor of an encoding, which may depend on the first bytes. */
@@ -59,8 +60,8 @@ const DECOMPRESSORS: ReadonlyMap<string, CreateDecompressor> = new Map([
 export const ACCEPTED_ENCODINGS = 'gzip, br, zstd';
 
 /**
- * Reads and decompresses a body, up to `cap` bytes, for which it reserves memory in `reservation`. Throws `body_too_large`, and
- * the errors of `decompress` and `reservation`; a truncated body is an error.
+ * Reads and decompresses a body of at most `cap` bytes, whose memory it adds to `reservation`. `count` gets the length of
+ * each chunk as received. Throws `body_too_large`, and the errors of `decompress` and of the reservation.
  */
 export async function readBody(
   body: Readable,
@@ -82,9 +83,8 @@ export async function readBody(
 }
 
 /**
- * Yields the decompressed chunks of a body with at most two encodings; the caller limits its size. `count` gets the length
- * of each chunk as received. Throws `SyncError`: `bad_encoding` (truncated or invalid), `unsupported_encoding`; and the
- * error of the stream.
+ * Yields the decompressed chunks of a body with at most two encodings; the caller limits its size. Throws `SyncError`:
+ * `bad_encoding` (truncated or invalid), `unsupported_encoding`; and the error of the stream.
  */
 export async function* decompress(
   body: Readable,
@@ -111,7 +111,7 @@ async function* decompressOne(
 ): AsyncGenerator<Buffer> {
   const first = await chunks.next();
   if (first.done === true) return;
-  // An error of the connection is passed on as it is; any other one means that the compressed data is damaged.
+  // An error of the connection is thrown as it is; any other one means that the compressed data is damaged.
   const source = { error: undefined as unknown };
   const compressed = async function* (): AsyncGenerator<Buffer> {
     try {
@@ -123,7 +123,7 @@ async function* decompressOne(
     }
   };
   const decompressor = create(first.value);
-  // The reader of the output gets the error.
+  // The loop below gets the error, so that this callback need not.
   pipeline(Readable.from(compressed()), decompressor, () => undefined);
   try {
     for await (const chunk of decompressor) if (Buffer.isBuffer(chunk)) yield chunk;
@@ -133,7 +133,7 @@ async function* decompressOne(
   }
 }
 
-/** The decompressors in the order in which the encodings were applied. */
+/** Returns the decompressors in the order in which the encodings were applied. */
 function decompressorsFor(encoding: string): [string, CreateDecompressor][] {
   const names = encoding
     .split(',')
@@ -160,19 +160,19 @@ export function shortenText(text: string, length: number = SHORT_LENGTH): string
   return clean.length > length ? `${clean.slice(0, length - 1)}…` : clean;
 }
 
-/** Characters that are searched for secrets, which are removed before the text is cut. */
+/** Only the first characters of a text are searched for secrets, which takes time. */
 const SEARCHED_LENGTH = 4_096;
 
-/** Like `shortenText`, without secrets. */
+/** Like `shortenText`, without secrets. They are removed before the text is cut, because half a secret is not found. */
 export function shortenMasked(text: string, secrets: readonly string[], length?: number): string {
   const searched = text.length > SEARCHED_LENGTH ? `${text.slice(0, SEARCHED_LENGTH)}…` : text;
   return shortenText(scrub(searched, secrets), length);
 }
 
-/** Short numbers, times and booleans, which cannot be credentials. */
+/** Short numbers, times and booleans: they cannot be credentials. */
 const HARMLESS_VALUE = /^(?:-?\d{1,9}|true|false|\d{4}-\d\d-\d\d(?:[T ][\d:.]+(?:Z|[+-][\d:]+)?)?)$/;
 
-/** Which query values a message may show. */
+/** Decides which query values a message may show. */
 export interface QueryVisibility {
   /** Parameters whose values are shown: those for the page or the time, and others of the profile without a secret. */
   shown: ReadonlySet<string>;
@@ -181,8 +181,8 @@ export interface QueryVisibility {
 }
 
 /**
- * Makes a URL safe for a message: no credentials, no fragment, and of the query only values that cannot be secret.
- * Known secrets are removed from the whole message later.
+ * Makes a URL safe for a message: without credentials and fragment, and only with query values that cannot be secret. The
+ * caller removes the secrets of the settings from the whole message.
  */
 export function describeUrl(url: URL, rules: QueryVisibility): string {
   const query = [...url.searchParams].map(

@@ -1,6 +1,7 @@
-// Finds counts, next-page markers and links in a response, also where the profile does not name them. Example: the
-// profile has no `page.total`, but each response has `meta.total: 500`. A scan that ends with 100 records is not
-// complete then.
+// Reads what a response says about the whole listing: counts and values at locations that the profile names (`countIn`,
+// `valueIn`), the same at other locations (`undeclaredSignals`), and `Link` headers (`parseLinkHeader`). Example: the
+// profile has no `page.total`, but each response has `meta.total: 500`. So a scan that ends with 100 records is incomplete.
+// Also describes a response for error messages (`describeBody`, `describeValue`).
 import type { PageProfile } from '../../config/profile/page-style.ts';
 import { shortenText } from '../../http/body/read-body.ts';
 import { type AnswerHeaders, headerText } from '../../http/outcome/outcome-table.ts';
@@ -10,32 +11,32 @@ import { fieldAt, isObject } from '../../rows/records/as-record.ts';
 
 const MAX_NAMED_KEYS = 12;
 
-/** A count of the service at a dotted path: a whole number, or one written as text; null for anything else. */
+/** Returns the count at a dotted path: a whole number, or one written as text; null for anything else. */
 export function countAt(json: JsonValue, path: string | null): number | null {
   const value = path === null ? undefined : fieldAt(json, path);
   if (typeof value === 'number') return Number.isSafeInteger(value) && value >= 0 ? value : null;
   return typeof value === 'string' && /^\d{1,15}$/.test(value) ? Number(value) : null;
 }
 
-/** The parts of a response that may state counts or the next page. */
+/** The parts of a response that may contain counts or the next page. */
 interface CountedResponse {
   headers: AnswerHeaders;
   json: JsonValue;
 }
 
-/** A count at a path of the body or, written as `header:<name>`, in a header. */
-export function countIn(answer: CountedResponse, place: string | null): number | null {
-  const value = place === null ? null : (valueIn(answer, place) ?? null);
+/** Returns the count at a location: a path of the body, or `header:<name>`. */
+export function countIn(answer: CountedResponse, location: string | null): number | null {
+  const value = location === null ? null : (valueIn(answer, location) ?? null);
   return countAt(typeof value === 'string' ? value.trim() : value, '');
 }
 
-/** The value at such a location, a header's as text; undefined if it is absent. */
-export function valueIn({ headers, json }: CountedResponse, place: string): JsonValue | undefined {
-  const name = /^header:(.+)$/.exec(place)?.[1];
-  return name === undefined ? fieldAt(json, place) : headerText(headers, name);
+/** Returns the value at such a location, a header's as text; undefined if it is absent. */
+export function valueIn({ headers, json }: CountedResponse, location: string): JsonValue | undefined {
+  const name = /^header:(.+)$/.exec(location)?.[1];
+  return name === undefined ? fieldAt(json, location) : headerText(headers, name);
 }
 
-/** The value that was found instead of the expected one, in words, for an error message. */
+/** Describes an unexpected value for an error message. */
 export function describeValue(value: JsonValue | undefined): string {
   if (value === undefined) return 'nothing';
   if (value === null) return 'null';
@@ -44,7 +45,7 @@ export function describeValue(value: JsonValue | undefined): string {
   return `the ${isExact(value) ? 'number' : typeof value} ${shortenText(JSON.stringify(value))}`;
 }
 
-/** A body's shape as a sentence, so that a wrong path in a profile can be put right from the message alone. */
+/** Describes the keys of a body, so that a user can correct a wrong path in the profile from the message alone. */
 export function describeBody(json: JsonValue): string {
   if (Array.isArray(json)) return `The body is itself an array of ${json.length}, which has no keys.`;
   return `The body has ${keysOf(json)}.`;
@@ -58,21 +59,24 @@ function keysOf(json: JsonValue): string {
   return `the keys ${named.join(', ')}${rest > 0 ? ` and ${rest} more` : ''}`;
 }
 
-/** A count in a response, at a path of its body or as `header:<name>`. */
+/** A count in a response. */
 interface CountSignal {
+  /** A path of the body, or `header:<name>`. */
   path: string;
   count: number;
 }
 
-/** What a response says about the whole listing in places that the profile does not name. */
+/** What a response says about the whole listing at locations that the profile does not name. */
 export interface UndeclaredSignals {
+  /** Counts of records. */
   totals: readonly CountSignal[];
+  /** Counts of pages. */
   pages: readonly CountSignal[];
-  /** The first marker that says that more follows, with its value; null if it is absent. */
+  /** The first marker of a next page, with its value; null if there is none. */
   more: string | null;
 }
 
-/** The levels of a body on which services describe their pages: `data.posts.pageInfo.hasNextPage`. */
+/** Services describe their pages down to this level of a body: `data.posts.pageInfo.hasNextPage`. */
 const MAX_DEPTH = 4;
 
 const NOUN =
@@ -101,8 +105,8 @@ const HEADER_PAGES = /^(?:x-)?(?:[a-z]+-)?(?:total-?pages|page-?count|last-page)
 const RANGE = /^\s*(?!bytes)(?:[a-z][\w-]*[ =]\s*)?(?:[\d-]+|\*)\/(\d{1,15})\s*$/i;
 
 /**
- * Finds counts of records and pages, and markers that more follows, by the names that services commonly use. Records
- * are not searched, nor places that the profile names. `sent`: values of the request, which an answer may repeat.
+ * Finds counts of records and pages, and markers of a next page, by the names that services commonly use. Does not search
+ * the records, nor locations that the profile names. `sent`: values of the request, which a response may repeat.
  */
 export function undeclaredSignals(
   { headers, json }: CountedResponse,
@@ -111,31 +115,31 @@ export function undeclaredSignals(
   sent: ReadonlySet<string>,
 ): UndeclaredSignals {
   const found = { totals: [] as CountSignal[], pages: [] as CountSignal[], more: null as string | null };
-  const named = namedPlaces(page, records);
-  const isOnPath = (path: string): boolean => records === path || records.startsWith(`${path}.`);
-  const search = (value: JsonValue, path: string, depth: number, holdsCounts: boolean): void => {
+  const declared = declaredLocations(page, records);
+  const leadsToRecords = (path: string): boolean => records === path || records.startsWith(`${path}.`);
+  const search = (value: JsonValue, parent: string, depth: number, mayHaveCounts: boolean): void => {
     if (!isObject(value) || depth > MAX_DEPTH) return;
-    for (const [key, below] of Object.entries(value)) {
-      const at = path === '' ? key : `${path}.${key}`;
-      if (named.has(at)) continue;
-      const count = holdsCounts ? countOf(below) : null;
-      if (count !== null && TOTAL.test(key)) found.totals.push({ path: at, count });
-      else if (count !== null && PAGES.test(key)) found.pages.push({ path: at, count });
-      else if (CONTINUATION.test(key) && saysMore(below, sent)) found.more ??= `${at}: ${shorten(below)}`;
-      else search(below, at, depth + 1, holdsCounts && (CONTAINER.test(key) || isOnPath(at)));
+    for (const [key, member] of Object.entries(value)) {
+      const path = parent === '' ? key : `${parent}.${key}`;
+      if (declared.has(path)) continue;
+      const count = mayHaveCounts ? toCount(member) : null;
+      if (count !== null && TOTAL.test(key)) found.totals.push({ path, count });
+      else if (count !== null && PAGES.test(key)) found.pages.push({ path, count });
+      else if (CONTINUATION.test(key) && hasNext(member, sent)) found.more ??= `${path}: ${shorten(member)}`;
+      else search(member, path, depth + 1, mayHaveCounts && (CONTAINER.test(key) || leadsToRecords(path)));
     }
   };
   if (records !== '') search(json, '', 1, true);
   for (const [name, value] of Object.entries(headers)) {
-    const at = `header:${name}`;
-    if (named.has(at) || typeof value !== 'string') continue;
-    const count = name === 'content-range' ? countAt(RANGE.exec(value)?.[1] ?? null, '') : countAt(value.trim(), '');
+    const path = `header:${name}`;
+    if (declared.has(path) || typeof value !== 'string') continue;
+    const count = countAt(name === 'content-range' ? (RANGE.exec(value)?.[1] ?? null) : value.trim(), '');
     if (count === null) continue;
-    if (name === 'content-range' || HEADER_TOTAL.test(name)) found.totals.push({ path: at, count });
-    else if (HEADER_PAGES.test(name)) found.pages.push({ path: at, count });
+    if (name === 'content-range' || HEADER_TOTAL.test(name)) found.totals.push({ path, count });
+    else if (HEADER_PAGES.test(name)) found.pages.push({ path, count });
   }
   if (page.style !== 'link') found.more ??= linkToNext(headers['link']);
-  // Without totals, page counts say nothing either: services derive them from the total.
+  // With `total: null` in the profile, totals count something else. So do page counts, which services derive from totals.
   if (page.total === null) return { ...found, totals: [], pages: [] };
   return page.pages === null ? { ...found, pages: [] } : found;
 }
@@ -145,35 +149,27 @@ function linkToNext(header: string | string[] | undefined): string | null {
   return next === undefined ? null : `header:link: ${shorten(next.uri)}`;
 }
 
-/** Fields of a page in the profile that name a place in an answer. */
-const LOCATION_FIELDS: ReadonlySet<string> = new Set([
-  'next_cursor',
-  'has_more',
-  'next_url',
-  'next_page',
-  'total',
-  'pages',
-  'count',
-]);
+/** The fields of `page` in the profile that name a location in a response. */
+const LOCATION_FIELDS = new Set('next_cursor has_more next_url next_page total pages count'.split(' '));
 
-function namedPlaces(page: PageProfile, records: string): Set<string> {
-  const places = Object.entries(page).flatMap(([field, place]) =>
-    LOCATION_FIELDS.has(field) && typeof place === 'string' ? [place] : [],
+function declaredLocations(page: PageProfile, records: string): Set<string> {
+  const fields = Object.entries(page).flatMap(([field, location]) =>
+    LOCATION_FIELDS.has(field) && typeof location === 'string' ? [location] : [],
   );
-  const named = [...places, ...page.ignored_totals];
-  return new Set([...named.map((place) => (place.startsWith('header:') ? place.toLowerCase() : place)), records]);
+  const locations = [...fields, ...page.ignored_totals];
+  return new Set([...locations.map((text) => (text.startsWith('header:') ? text.toLowerCase() : text)), records]);
 }
 
 /** Elasticsearch writes a total as `{ value, relation }`. */
-function countOf(value: JsonValue): number | null {
+function toCount(value: JsonValue): number | null {
   return countAt(value, '') ?? (isObject(value) ? countAt(value, 'value') : null);
 }
 
-/** Texts in place of a next page that mean that there is none. */
+/** Texts that mean that there is no next page. */
 const NOTHING: ReadonlySet<string> = new Set(['', 'false', 'null', 'none', 'no', '0']);
 
-/** A value that the request sent is an echo, not a next page. */
-function saysMore(value: JsonValue, sent: ReadonlySet<string>): boolean {
+/** True for a marker of a next page, but not if the response only repeats a value of the request. */
+function hasNext(value: JsonValue, sent: ReadonlySet<string>): boolean {
   if (value === true) return true;
   if (typeof value === 'string') return !NOTHING.has(value.toLowerCase()) && !sent.has(value);
   if (typeof value === 'number') return value > 0 && !sent.has(String(value));
@@ -196,13 +192,12 @@ const PARAM = /\s*;\s*([^\s=;,"<>]*)(?:\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s;,"]*)
 const END = /\s*(?:,[\s,]*|$)/y;
 
 /**
- * Reads `Link` headers (RFC 8288, appendix B.2): several headers, several relations in one link, quoted commas and
- * semicolons, parameters without a value, white space anywhere. Returns null for what cannot be read as a whole:
- * half a header must never look like "no next page". (`http-link-header` 1.1.4 loses links after ` ,` and after a
- * parameter without a value, without saying so.)
+ * Parses `Link` headers (RFC 8288, appendix B.2): several headers, several relations in one link, quoted commas and
+ * semicolons, parameters without a value, white space anywhere. Returns null if any part cannot be parsed, because half a
+ * header would look like "no next page": `http-link-header` 1.1.4 silently loses links after ` ,`.
  */
 export function parseLinkHeader(header: string | readonly string[] | undefined): HeaderLink[] | null {
-  const text = (typeof header === 'string' ? header : (header ?? []).join(', ')).trim();
+  const text = [header ?? []].flat().join(', ').trim();
   const links: HeaderLink[] = [];
   let at = 0;
   while (at < text.length) {

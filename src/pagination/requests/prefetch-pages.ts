@@ -1,5 +1,5 @@
-// Requests the next pages of a scan while the consumer still writes the current one to the database. Example: page 3
-// and 4 are requested while page 2 is written, because pages by number need no link.
+// Requests the next pages of a scan while the consumer still writes the current one to the database, so that neither waits
+// for the other. Example: pages 3 and 4 are requested while page 2 is written, because numbered pages need no link.
 import { MemoryReservation } from '../../http/body/answer-memory.ts';
 import type { ApiAnswer } from '../../http/client.ts';
 import { SyncError } from '../../model/errors.ts';
@@ -7,16 +7,16 @@ import { isSamePosition, type PagePosition } from '../page-styles/page-position.
 import type { PagePositions } from '../page-styles/page-styles.ts';
 import type { OnePageOptions } from './read-page.ts';
 
-/** What the current page says about the ones to come. */
+/** The facts of the current page from which the positions of later pages are guessed. */
 interface NextPages {
   next: PagePosition | null;
-  /** Records on it. */
+  /** Number of records on the current page. */
   received: number;
-  /** Records that the whole listing is likely to hold; null if unknown. */
+  /** Number of records in the whole listing; null if unknown. */
   total: number | null;
 }
 
-/** A response with the request that was sent for its position. */
+/** A response, and the position that was requested. */
 export interface PageAnswer extends ApiAnswer {
   request: PagePosition;
 }
@@ -25,20 +25,20 @@ interface PrefetchOptions {
   get: (position: PagePosition, how: OnePageOptions) => Promise<PageAnswer>;
   /** Counts the records of a response without checking them. */
   countOf: (answer: ApiAnswer) => number;
-  /** Null if only a response names the next page: then one page is prefetched at most. */
+  /** Null if only a response names the next page: then at most one page is prefetched. */
   positions: PagePositions | null;
-  /** Records that a full page brings. */
+  /** Number of records on a full page. */
   size: number;
-  /** Max requests in flight; 0 for none. */
+  /** Maximum number of prefetched requests in flight; 0 for none. */
   maxRequests: number;
 }
 
-/** Wrong guesses after which a scan stops guessing: the service cuts every page differently. */
+/** After this number of wrong guesses a scan stops guessing: the pages of this service differ in size. */
 const MAX_WRONG_GUESSES = 3;
-/** Max bytes of bodies that wait for the consumer: parsed they take ten times as much memory. */
+/** Maximum bytes of bodies that wait for the consumer: parsed they take ten times as much memory. */
 const MAX_WAITING_BYTES = 2_097_152;
 
-/** The end of a request. An error is kept until it is the page's turn. */
+/** The end of a request. An error is thrown only when the consumer takes the page. */
 type RequestEnd = { answer: PageAnswer } | { error: unknown };
 
 interface Prefetched {
@@ -51,79 +51,80 @@ interface Prefetched {
 }
 
 /**
- * Prefetches pages and returns them in order. A page that another one names is requested as soon as its name is known;
- * numbered pages are guessed further ahead, one at first and twice as many each time the consumer has to wait. Requests
- * never go past a reported total or a page that looks like the last one. Wrong guesses are dropped and made again.
+ * Prefetches pages and returns them in order. For each page the scan calls `take`, `prefetch` with the facts of the page,
+ * and `consumed` after the page was written. The position of a numbered page is guessed: one page ahead at first, and twice
+ * as many each time the consumer has to wait. No request goes past a reported total, or a page that looks like the last
+ * one. Pages at wrong guesses are dropped and requested again.
  */
 export class PagePrefetch {
   readonly #options: PrefetchOptions;
-  /** Max requests in flight now. */
-  #window: number;
-  /** Size of the latest page; 0 before the first. */
-  #latestBytes = 0;
+  #maxInFlight: number;
+  /** Bytes of the latest page; 0 before the first. */
+  #pageBytes = 0;
   /** The page that was taken, until its next page is known. */
-  #head: Prefetched | null = null;
+  #takenPage: Prefetched | null = null;
   /** Prefetched pages, in the order of the listing. */
   #queue: Prefetched[] = [];
   #stop = new AbortController();
-  /** What the current page says. */
-  #page: NextPages | null = null;
+  /** The facts of the page that was taken. */
+  #current: NextPages | null = null;
   #wrongGuesses = 0;
-  /** Memory of all pages that were requested and are not released yet. */
+  /** The memory of all requested pages that is not released yet. */
   readonly #reservations = new Set<MemoryReservation>();
-  /** Memory of the pages that were taken since `takeRelease`. */
-  #taken: MemoryReservation[] = [];
+  /** The memory of the pages that were taken since `takeRelease`. */
+  #takenMemory: MemoryReservation[] = [];
 
   constructor(options: PrefetchOptions) {
     this.#options = options;
-    this.#window = Math.min(1, options.maxRequests);
+    this.#maxInFlight = Math.min(1, options.maxRequests);
   }
 
+  /** Returns the next page of the scan, prefetched if possible. */
   async take(position: PagePosition): Promise<PageAnswer> {
-    let head = this.#queue.shift() ?? this.#request(position);
-    this.#head = head;
-    this.#fill();
-    let ended = await head.end;
+    let page = this.#queue.shift() ?? this.#request(position);
+    this.#takenPage = page;
+    this.#requestGuesses();
+    let ended = await page.end;
     if ('error' in ended && ended.error instanceof SyncError && ended.error.code === 'memory_full') {
-      // A prefetched page takes no memory that others need. Now it is its turn, and it may wait for memory.
-      head = this.#request(position);
-      ended = await head.end;
+      // It failed because a prefetched page must not wait for memory. The page that the consumer needs now may wait.
+      page = this.#request(position);
+      ended = await page.end;
     }
     if ('error' in ended) throw ended.error;
-    this.#latestBytes = ended.answer.bytes.length;
-    this.#taken.push(head.reservation);
+    this.#pageBytes = ended.answer.bytes.length;
+    this.#takenMemory.push(page.reservation);
     return ended.answer;
   }
 
   /** Returns the function that releases the memory of the pages taken since the last call; it may be called again. */
   takeRelease(): () => void {
-    const reservations = this.#taken.splice(0);
+    const reservations = this.#takenMemory.splice(0);
     return () => this.#release(reservations);
   }
 
-  /** Starts requests for the pages after the current one. Call it just before the consumer gets that page. */
+  /** Starts requests for the pages after the current one. Must be called just before the consumer gets that page. */
   async prefetch(page: NextPages): Promise<void> {
     const { next, received } = page;
-    // A short page looks like the last one, unless the service cuts all pages alike.
-    const mayContinue = received >= this.#options.size || received === this.#page?.received;
-    this.#page = mayContinue ? page : { ...page, total: page.total ?? 0 };
-    this.#head = null;
+    // A page that is neither full nor as long as the one before looks like the last: a total of 0 prevents guesses.
+    const mayContinue = received >= this.#options.size || received === this.#current?.received;
+    this.#current = mayContinue ? page : { ...page, total: page.total ?? 0 };
+    this.#takenPage = null;
     if (next === null || this.#options.maxRequests < 1) return;
-    const [head] = this.#queue;
-    if (head !== undefined && !isSamePosition(head.position, next)) {
+    const [guessed] = this.#queue;
+    if (guessed !== undefined && !isSamePosition(guessed.position, next)) {
       this.#wrongGuesses += 1;
       await this.drop();
     }
     if (this.#queue.length === 0) this.#queue.push(this.#request(next, 'fail'));
-    this.#fill();
+    this.#requestGuesses();
   }
 
-  /** Widens the window if the consumer would have to wait for the next page. */
+  /** Doubles the requests in flight if the consumer would have to wait for the next page. */
   consumed(): void {
-    if (this.#queue[0]?.isDone !== true) this.#window = Math.min(2 * this.#window, this.#options.maxRequests);
+    if (this.#queue[0]?.isDone !== true) this.#maxInFlight = Math.min(2 * this.#maxInFlight, this.#options.maxRequests);
   }
 
-  /** Aborts all requests, and drops their pages: the listing has moved since they were requested. */
+  /** Aborts all requests and drops their pages, as after the listing has moved since they were requested. */
   async drop(): Promise<void> {
     this.#stop.abort();
     await Promise.all(this.#queue.map(({ end }) => end));
@@ -137,27 +138,29 @@ export class PagePrefetch {
     this.#release([...this.#reservations]);
   }
 
-  #fill(): void {
+  #requestGuesses(): void {
     const { positions } = this.#options;
-    const page = this.#page;
-    if (positions === null || page === null || page.next === null || this.#wrongGuesses >= MAX_WRONG_GUESSES) return;
-    while (this.#hasRoom()) {
-      const last = this.#queue.at(-1) ?? this.#head;
-      if (last === null || page.received === 0) return;
-      const guess = positions.after(last.position, page.received);
-      if (page.total !== null && positions.recordsBefore(guess, page.received) >= page.total) return;
+    const current = this.#current;
+    if (positions === null || current === null || current.next === null) return;
+    if (current.received === 0 || this.#wrongGuesses >= MAX_WRONG_GUESSES) return;
+    while (this.#mayRequest()) {
+      const last = this.#queue.at(-1) ?? this.#takenPage;
+      if (last === null) return;
+      const guess = positions.after(last.position, current.received);
+      if (current.total !== null && positions.recordsBefore(guess, current.received) >= current.total) return;
       this.#queue.push(this.#request(guess, 'fail'));
     }
   }
 
-  #hasRoom(): boolean {
-    const all = this.#head === null ? this.#queue : [this.#head, ...this.#queue];
-    const inFlight = all.filter(({ isDone }) => !isDone).length;
-    const fitting = this.#latestBytes === 0 ? Infinity : Math.max(1, Math.floor(MAX_WAITING_BYTES / this.#latestBytes));
-    // Some pages may wait for a late one before them.
-    const maxWaiting = this.#window + Math.floor(this.#window / 2);
-    if (inFlight >= Math.min(this.#window, fitting) || all.length >= Math.min(maxWaiting, fitting)) return false;
-    return !all.some(({ isLikelyLast }) => isLikelyLast);
+  #mayRequest(): boolean {
+    const pages = this.#takenPage === null ? this.#queue : [this.#takenPage, ...this.#queue];
+    const inFlight = pages.filter(({ isDone }) => !isDone).length;
+    const maxFitting = this.#pageBytes === 0 ? Infinity : Math.max(1, Math.floor(MAX_WAITING_BYTES / this.#pageBytes));
+    // Half as many more may be done and wait for a late page before them.
+    const maxPages = this.#maxInFlight + Math.floor(this.#maxInFlight / 2);
+    if (inFlight >= Math.min(this.#maxInFlight, maxFitting) || pages.length >= Math.min(maxPages, maxFitting))
+      return false;
+    return !pages.some(({ isLikelyLast }) => isLikelyLast);
   }
 
   #request(position: PagePosition, whenFull?: 'fail'): Prefetched {
@@ -172,7 +175,7 @@ export class PagePrefetch {
     prefetched.end = end.then((ended) => {
       prefetched.isDone = true;
       prefetched.isLikelyLast = 'error' in ended || this.#isShort(ended.answer);
-      if (!stop.aborted) this.#fill();
+      if (!stop.aborted) this.#requestGuesses();
       return ended;
     });
     return prefetched;
@@ -180,7 +183,7 @@ export class PagePrefetch {
 
   #isShort(answer: ApiAnswer): boolean {
     const { size, countOf } = this.#options;
-    return countOf(answer) < Math.min(size, this.#page?.received ?? size);
+    return countOf(answer) < Math.min(size, this.#current?.received ?? size);
   }
 
   #release(reservations: readonly MemoryReservation[]): void {

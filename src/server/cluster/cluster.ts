@@ -1,4 +1,6 @@
-// Several processes that share the work on Postgres databases, as one of them sees it.
+// Lets several processes share the work on Postgres databases. Example: two processes of `serve` have the same sources; each
+// source is led by one of them, which queues the due syncs, and both take syncs from the queue. `Cluster` is created once
+// per process.
 import type { SourceSettings } from '../../config/settings.ts';
 import { openWarehouse, sharedDatabase } from '../../database/databases.ts';
 import type { Clock } from '../../model/clock.ts';
@@ -9,18 +11,18 @@ import { queueName } from '../work-items/work-items.ts';
 import { type ClusterOptions, ClusterWork } from './cluster-work.ts';
 import { queueNewScan, queueScan, successTime } from './scan-item.ts';
 
-const READY_MS = 5_000;
-const PROBE_MS = 3_000;
+const READY_TIMEOUT_MS = 5_000;
+const PROBE_TIMEOUT_MS = 3_000;
 
 /** True if several processes may work on the source. */
 export function isShared({ warehouse }: { warehouse: string }): boolean {
   return sharedDatabase(warehouse) !== null;
 }
 
-/** This process among all that work on the same databases. It takes work of its sources from the start. */
+/** Takes work of its sources from the queues as soon as it is created. */
 export class Cluster {
   readonly #options: ClusterOptions;
-  /** By the database of their sources. */
+  /** The shared work by database: several sources may be in one. */
   readonly #works = new Map<string, ClusterWork>();
 
   constructor(options: ClusterOptions, sources: readonly WatchedSource[]) {
@@ -36,16 +38,16 @@ export class Cluster {
   /** Resolves once items can be queued, or after some seconds, so that an unreachable server delays no start. */
   async ready(): Promise<void> {
     const opened = Array.from(this.#works.values(), ({ queue }) => queue.opened);
-    await waitAtMost(this.#options.clock, READY_MS, Promise.all(opened));
+    await waitAtMost(this.#options.clock, READY_TIMEOUT_MS, Promise.all(opened));
   }
 
   /** True if each database answers within some seconds. */
   async reachable(): Promise<boolean> {
     const probes = Promise.all(Array.from(this.#works.values(), ({ queue }) => queue.probe()));
-    return (await waitAtMost(this.#options.clock, PROBE_MS, probes).catch(() => null)) !== null;
+    return (await waitAtMost(this.#options.clock, PROBE_TIMEOUT_MS, probes).catch(() => null)) !== null;
   }
 
-  /** Keeps one of the sources fresh with the other processes: queues what is due while no other process leads the source. */
+  /** Keeps a source fresh: queues its due work while this process leads it. */
   supervise(watched: WatchedSource, inbox: ReceivedInbox | null): SourceSupervisor {
     const { source } = watched;
     const { clock } = this.#options;
@@ -62,12 +64,12 @@ export class Cluster {
   }
 }
 
-/** Sources share a database if their addresses differ in the schema only. */
+/** Sources share a database if their addresses differ only in the schema. */
 function databaseId({ warehouse }: SourceSettings): string {
   return sharedDatabase(warehouse)?.id ?? '';
 }
 
-/** The work on a source is queued by the process that leads it, and done by any process of the cluster. */
+/** Creates the functions by which a supervisor syncs its source: they queue the work, which any process may do. */
 function queuedWork(
   source: SourceSettings,
   clock: Clock,
@@ -96,7 +98,7 @@ function queuedWork(
           return queueScan(queue, { ...item, seen: successTime(command, cause.stored) }, signal);
         },
         startDrain: () => null,
-        // Deliveries may wait without an item, such as those that are due to be retried.
+        // A delivery that is due to be retried waits without an item.
         maintain: async () => {
           const [first] = (await inbox?.waiting(0, timestampText(clock.now()), 1)) ?? [];
           if (first !== undefined) await queue.put({ kind: 'drain', source: name });

@@ -1,4 +1,5 @@
-// Collects the status of all sources for the page, /status.json, the metrics and the alerts.
+// Collects the status of all sources for the page, /status.json, the metrics and the alerts (`createCollector`). Values are
+// cached, so that many viewers cost no more than one, and a slow database is not read all the time.
 import { setImmediate } from 'node:timers/promises';
 import { renderFaults } from '../../config/file/yaml-file.ts';
 import type { RefusedSource, SourceSettings } from '../../config/settings.ts';
@@ -15,11 +16,11 @@ import { readDetails, type SourceDetails } from './source-details.ts';
 import { scheduleStatus, sourceStatus, type StatusParts } from './source-status.ts';
 import { countRows, readStoredStatus, type RowCount } from './read-stored-status.ts';
 
-/** Whether this process can do its work. Contains no paths and no messages; `sources` is shown only to authorized clients. */
+/** The response to a readiness probe: no paths and no messages. `sources` is shown only to authorized clients. */
 export interface Readiness {
   ready: boolean;
   stopping: boolean;
-  /** By source: whether its warehouse can be read. */
+  /** The state of the warehouse, by source. */
   sources: Readonly<Record<string, 'ok' | 'unreachable'>>;
 }
 
@@ -38,49 +39,47 @@ export interface CollectorOptions {
 
 export type Collector = ReturnType<typeof createCollector>;
 
-/**
- * What a page shows is usually at most a second old. Reading the stored status takes at most a tenth of the time, counting
- * the rows a fiftieth; a slow count is not awaited, because the page can do without it.
- */
+/** A status is cached for a second, or for ten times as long as reading it took if that is longer. */
 const STATUS_CACHE = { keepMs: 1_000, keepFactor: 10, timeoutMs: 3_000 };
+/** Counting all rows may be slow: counts are cached longer, and the page is shown without a count that is late. */
 const COUNT_CACHE = { keepMs: 1_000, keepFactor: 50, timeoutMs: 150 };
 
-/** Collects the status of all sources for the page, the metrics and the alerts. Reads nothing before the first call. */
+/** Reads nothing before the first call of a method. */
 export function createCollector(options: CollectorOptions) {
   const { version, clock, startedAt, sources, stopping, refused = [] } = options;
-  let lastStart = Promise.resolve();
-  // Reads start in different turns of the event loop, so that deliveries are stored in between.
-  const beforeRead = (): Promise<void> => (lastStart = lastStart.then(() => setImmediate()));
+  let lastYield = Promise.resolve();
+  // SQLite blocks the event loop during a read: between two reads, webhook deliveries are stored.
+  const yieldBeforeRead = (): Promise<void> => (lastYield = lastYield.then(() => setImmediate()));
   const readersBySource = new Map<StatusParts, ReturnType<typeof createReaders>>();
   const currentReaders = () =>
     sources().map((parts) => {
-      const readers = readersBySource.get(parts) ?? createReaders(parts, clock, startedAt, beforeRead);
+      const readers = readersBySource.get(parts) ?? createReaders(parts, clock, startedAt, yieldBeforeRead);
       readersBySource.set(parts, readers);
       return { source: parts.source.name, readers };
     });
   return {
-    /** The current status. Does not throw, and waits some seconds at most. */
+    /** Returns the current status. Does not throw, and waits some seconds at most. */
     snapshot: async (): Promise<StatusSnapshot> => {
-      const read = await Promise.all(currentReaders().map(({ readers }) => readers.read()));
+      const statuses = await Promise.all(currentReaders().map(({ readers }) => readers.readStatus()));
       const alerts = options.alerts?.() ?? [];
       return {
         at: clock.now(),
         version,
         started_at: startedAt,
         stopping: stopping(),
-        sources: read,
+        sources: statuses,
         refused: refused.map(refusedStatus),
         ...(alerts.length === 0 ? {} : { alerts }),
       };
     },
-    /** More about one source; null if there is no such source. Does not throw. */
+    /** Returns more about one source; null if there is no such source. Does not throw. */
     details: async (name: string): Promise<SourceDetails | null> => {
       const parts = sources().find(({ source }) => source.name === name);
       return parts === undefined ? null : readDetails(parts, clock);
     },
     ready: async (): Promise<Readiness> => {
       const states = await Promise.all(
-        currentReaders().map(async ({ source, readers }) => [source, await readers.reachability()] as const),
+        currentReaders().map(async ({ source, readers }) => [source, await readers.readReachability()] as const),
       );
       const isReady = !stopping() && states.every(([, state]) => state === 'ok');
       return { ready: isReady, stopping: stopping(), sources: Object.fromEntries(states) };
@@ -93,22 +92,21 @@ function refusedStatus({ name, faults }: RefusedSource): RefusedStatus {
   return { source: name, problem: { code: 'settings_invalid', message: renderFaults(faults), hint } };
 }
 
-/** The readers of one source, which cache what they read. */
+/** Creates the readers of one source, which cache what they read. */
 function createReaders(parts: StatusParts, clock: Clock, startedAt: number, beforeRead: () => Promise<unknown>) {
   const { source, read, inbox } = parts;
-  const state = { clock, beforeRead, ...STATUS_CACHE };
-  const readStored = createCachedReader(() => read(({ own }) => readStoredStatus(source, own, clock.now())), state);
-  const readCounts = createCachedReader(() => read((open) => countAll(open, source.resources)), {
-    ...state,
-    ...COUNT_CACHE,
-  });
-  const readInbox = inbox && createCachedReader(inbox, state);
+  const common = { clock, beforeRead };
+  const readWarehouse = () => read(({ own }) => readStoredStatus(source, own, clock.now()));
+  const countWarehouse = () => read((warehouse) => countAll(warehouse, source.resources));
+  const readStored = createCachedReader(readWarehouse, { ...common, ...STATUS_CACHE });
+  const readCounts = createCachedReader(countWarehouse, { ...common, ...COUNT_CACHE });
+  const readInbox = inbox && createCachedReader(inbox, { ...common, ...STATUS_CACHE });
   return {
-    read: async (): Promise<SourceStatus> => {
+    readStatus: async (): Promise<SourceStatus> => {
       const reading = { stored: await readStored(), counts: await readCounts(), inbox: (await readInbox?.()) ?? null };
       return sourceStatus(parts, reading, { now: clock.now(), monotonic: clock.monotonic(), startedAt });
     },
-    reachability: async (): Promise<'ok' | 'unreachable'> => {
+    readReachability: async (): Promise<'ok' | 'unreachable'> => {
       const reads = [await readStored(), ...(readInbox === null ? [] : [await readInbox()])];
       return reads.every(({ error, isLate }) => error === null && !isLate) ? 'ok' : 'unreachable';
     },
@@ -128,13 +126,13 @@ interface StoredStatusOptions {
   read: StatusParts['read'];
 }
 
-/** Reads the status of a source for a command, which serves none: only what its warehouse stores. */
+/** Reads the status of a source from its warehouse only, for a command that runs without `serve`. */
 export async function readStatusFromWarehouse(
   source: SourceSettings,
   { clock, metrics, secrets, read }: StoredStatusOptions,
 ): Promise<SourceStatus> {
   const now = clock.now();
-  // If the warehouse cannot be read, `createReaders` reports that in the status.
+  // If the warehouse cannot be read, the status below reports that.
   const checkpoints = await read(async ({ own }) => {
     const all = await Promise.all(source.resources.map((resource) => readCheckpoint(own, resource)));
     return new Map(source.resources.map((resource, at) => [resource, all[at] ?? null]));
@@ -156,5 +154,5 @@ export async function readStatusFromWarehouse(
     deliveries: null,
     scrub: (text) => scrubOwn(text, secrets),
   };
-  return createReaders(parts, clock, now, async () => undefined).read();
+  return createReaders(parts, clock, now, async () => undefined).readStatus();
 }

@@ -1,4 +1,7 @@
-// The work queue that processes on one Postgres share (pg-boss): queues items, takes them, and awaits results.
+// The work queue that processes on one Postgres database share, in tables of pg-boss. Without it, two processes would sync
+// the same resource, or one that has nothing to do would not help another. The process that leads a source puts an item
+// into the queue (`put`), any process takes it and does the work (`work`), and the first one awaits the result (`outcome`).
+// If a process dies, its heartbeat ends, and another one takes the item.
 import { randomUUID } from 'node:crypto';
 import type { Db, PgBoss } from 'pg-boss';
 import type { SharedStatements } from '../../database/database.ts';
@@ -10,61 +13,59 @@ import { repeatUntilAborted, unlessAborted, WakeableSleep } from '../../model/wa
 import {
   BOSS_SCHEMA,
   insertItem,
+  type ItemEnd,
   type ItemOf,
   keyOf,
-  type QueuedItem,
   QUEUE_POLICIES,
-  type ItemEnd,
+  type QueuedItem,
   type WorkHandler,
   type WorkItem,
   type WorkKind,
 } from './work-items.ts';
 
 interface WorkQueueOptions {
-  /** Of any source of the database. */
+  /** The address of any source of the database. */
   address: string;
   clock: Clock;
+  /** Called with errors; no item is lost by them. */
   failed: (error: unknown) => void;
 }
 
-/** Between two searches for items whose worker is dead. */
+/** The interval of searches for items whose process is dead. */
 const SUPERVISE_SECONDS = 3;
 const MAINTAIN_SECONDS = 300;
 const HOUR_SECONDS = 3_600;
 const DAY_SECONDS = 86_400;
-/** How long an item waits for a process. */
+/** After this time an item that no process has taken is deleted. */
 const MONTH_SECONDS = 30 * DAY_SECONDS;
 /** An item may be returned any number of times: only a user cancels work. */
 const NO_LIMIT = 2_000_000_000;
-/** Between two attempts to open a queue whose server is unreachable. */
+/** The pause between two attempts to open a queue whose server is unreachable. */
 const REOPEN_MS = 3_000;
 /** Long enough for a restart of the server; pg-boss retries by itself. */
 const RECONNECT_TIMEOUT_MS = 10_000;
 
-const FIND = `SELECT id::text AS id, state = 'active' AS "isStarted" FROM ${BOSS_SCHEMA}.job
+const FIND_ITEM = `SELECT id::text AS id, state = 'active' AS "isStarted" FROM ${BOSS_SCHEMA}.job
   WHERE name = $1 AND singleton_key = $2 AND state <= 'active'`;
-/** Only recently returned items: if all workers are busy, an older one waits like every other. */
-const RETURNED = `SELECT singleton_key AS key FROM ${BOSS_SCHEMA}.job
+/** Finds recently returned items only: if all workers are busy, an older one waits like every other. */
+const FIND_RETURNED = `SELECT singleton_key AS key FROM ${BOSS_SCHEMA}.job
   WHERE name = $1 AND singleton_key = ANY($2) AND state = 'retry' AND start_after > now() - interval '15 s'`;
 
-/** One statement polls for all awaited results. */
+/** The interval in which one statement reads all awaited results. */
 const OUTCOMES_INTERVAL_MS = 1_000;
-const OUTCOMES = `SELECT id::text AS id, state::text AS state, output::text AS output
+const READ_OUTCOMES = `SELECT id::text AS id, state::text AS state, output::text AS output
   FROM ${BOSS_SCHEMA}.job WHERE id = ANY($1::uuid[])`;
 
-/**
- * The work of all processes on one database, in tables of pg-boss. Opens the queue as soon as the server is reachable;
- * the constructor throws nothing. All methods throw `SyncError`.
- */
+/** Opens the queue as soon as the server is reachable; the constructor throws nothing. All methods throw `SyncError`. */
 export class WorkQueue {
   /** Resolves once items can be queued; rejects if the queue is closed before. */
   readonly opened: Promise<void>;
   readonly #options: WorkQueueOptions;
   readonly #closing = new AbortController();
   readonly #statements: SharedStatements;
-  /** Loaded with the first queue: a process without one never needs it. */
+  /** Loaded with the first queue: pg-boss is large, and most processes have no queue. */
   readonly #boss: Promise<PgBoss>;
-  /** Results that are awaited, by the ids of their items. */
+  /** The awaited results, by the id of their item. */
   readonly #awaited = new Map<string, PromiseWithResolvers<unknown>>();
   readonly #workers = new Map<WorkKind, { wake(): void; idle(): Promise<void> }>();
 
@@ -81,7 +82,7 @@ export class WorkQueue {
     void repeatUntilAborted(period, () => this.#pollOutcomes());
   }
 
-  /** Queues an item, or finds the same one. */
+  /** Queues an item; returns the existing one if the same work is queued or in progress. */
   async put(item: WorkItem): Promise<QueuedItem> {
     await this.opened;
     const id = randomUUID();
@@ -89,26 +90,26 @@ export class WorkQueue {
     for (;;) {
       this.#closing.signal.throwIfAborted();
       if (await insertItem(item, execute, id)) return { id, isStarted: false };
-      const { rows } = await execute<{ id: string; isStarted: boolean }>(FIND, [item.kind, keyOf(item)]);
+      const { rows } = await execute<{ id: string; isStarted: boolean }>(FIND_ITEM, [item.kind, keyOf(item)]);
       const [found] = rows;
-      // If it has this id, it was inserted and the response was lost. If it is missing, it ended in between.
+      // It may have this id, if it was inserted and the response was lost. It is missing if it has just ended: try again.
       if (found !== undefined) return found;
     }
   }
 
-  /** Resolves with the result of an item once any process has done it; null if the result is not known any more. */
+  /** Resolves with the result of an item once any process has done it; null if the result is no longer stored. */
   async outcome(id: string, signal: AbortSignal): Promise<unknown> {
     const awaited = this.#awaited.get(id) ?? Promise.withResolvers<unknown>();
-    // The caller may stop waiting before.
+    // The caller may have stopped waiting when it is rejected.
     awaited.promise.catch(() => undefined);
     this.#awaited.set(id, awaited);
     return unlessAborted(awaited.promise, AbortSignal.any([signal, this.#closing.signal]));
   }
 
-  /** Those of the keys whose item was just returned and is about to be taken again. */
+  /** Returns those of the keys whose item was just returned to the queue and is about to be taken again. */
   async returnedKeys(kind: WorkKind, keys: readonly string[]): Promise<string[]> {
     await this.opened;
-    const { rows } = await this.#statements.execute<{ key: string }>(RETURNED, [kind, keys]);
+    const { rows } = await this.#statements.execute<{ key: string }>(FIND_RETURNED, [kind, keys]);
     return rows.map(({ key }) => key);
   }
 
@@ -118,18 +119,19 @@ export class WorkQueue {
     await this.#statements.run('SELECT 1', [], 0);
   }
 
-  /** Takes items of a kind from now on, at most `atOnce` in parallel. */
+  /** Takes items of a kind from now on, at most `atOnce` in parallel, and passes them to the handler. */
   work<Kind extends WorkKind>(kind: Kind, atOnce: number, handler: WorkHandler<Kind, unknown>): void {
     const { clock, failed } = this.#options;
-    const [unrepeated, closing] = [toDb(this.#statements, 0), this.#closing.signal];
-    const begin = (boss: PgBoss): void => {
+    const [dbWithoutRetries, closing] = [toDb(this.#statements, 0), this.#closing.signal];
+    const startWorker = (boss: PgBoss): void => {
       if (closing.aborted) return;
-      const parts = { kind, atOnce, boss, unrepeated, handler, clock, closing, failed };
-      this.#workers.set(kind, new ItemWorker(parts));
+      const worker = new ItemWorker({ kind, atOnce, boss, dbWithoutRetries, handler, clock, closing, failed });
+      this.#workers.set(kind, worker);
     };
-    this.opened.then(() => this.#boss).then(begin, () => undefined);
+    this.opened.then(() => this.#boss).then(startWorker, () => undefined);
   }
 
+  /** Lets the worker look for items at once. */
   wake(kind: WorkKind): void {
     this.#workers.get(kind)?.wake();
   }
@@ -148,7 +150,7 @@ export class WorkQueue {
     const ids = [...this.#awaited.keys()];
     if (ids.length === 0) return;
     const { execute } = this.#statements;
-    const { rows } = await execute<{ id: string; state: string; output: string | null }>(OUTCOMES, [ids]);
+    const { rows } = await execute<{ id: string; state: string; output: string | null }>(READ_OUTCOMES, [ids]);
     const found = new Map(rows.map((row) => [row.id, row]));
     for (const id of ids) {
       const row = found.get(id);
@@ -180,7 +182,7 @@ export class WorkQueue {
 
 const ENDED: ReadonlySet<string> = new Set(['completed', 'failed', 'cancelled']);
 
-/** The connection for pg-boss; `timeoutMs` is 0 for statements that must not be repeated. */
+/** Creates the connection for pg-boss. Statements are retried for `timeoutMs`; 0 for those that must not run twice. */
 function toDb(statements: SharedStatements, timeoutMs: number): Db {
   return { executeSql: (text, values) => statements.run(text, values, timeoutMs) };
 }
@@ -190,7 +192,7 @@ async function createBoss(db: Db, { failed }: WorkQueueOptions): Promise<PgBoss>
   const boss = new PgBoss({
     db,
     schema: BOSS_SCHEMA,
-    // The stored state decides when a sync is due.
+    // pg-boss schedules nothing: the stored state of a resource decides when its sync is due.
     schedule: false,
     superviseIntervalSeconds: SUPERVISE_SECONDS,
     monitorIntervalSeconds: SUPERVISE_SECONDS,
@@ -227,8 +229,8 @@ interface ItemWorkerOptions<Kind extends WorkKind> {
   kind: Kind;
   atOnce: number;
   boss: PgBoss;
-  /** For taking items: a repeated statement would take an item that no process handles. */
-  unrepeated: Db;
+  /** For taking items: a retried statement could take a second item, which no process would handle. */
+  dbWithoutRetries: Db;
   handler: WorkHandler<Kind, unknown>;
   clock: Clock;
   /** Aborted with the reason for which items are returned to the queue. */
@@ -245,8 +247,9 @@ interface ItemAttempt {
   lost: AbortController;
 }
 
-/** How often a process asks for items unless it is woken. */
+/** The interval in which a process looks for items unless it is woken. */
 const POLL_MS = 1_000;
+/** The pause before an item is taken again after its handler has thrown. */
 const AFTER_BUG_MS = 15_000;
 const HEARTBEATS_PER_TIMEOUT = 3;
 
@@ -276,7 +279,7 @@ class ItemWorker<Kind extends WorkKind> {
     this.#pause.wake();
   }
 
-  /** Resolves once every item in progress is done or returned, which `closing` must ask for. */
+  /** Resolves once every item in progress is done or returned; `closing` must be aborted before. */
   async idle(): Promise<void> {
     this.wake();
     await this.#loop;
@@ -300,9 +303,9 @@ class ItemWorker<Kind extends WorkKind> {
   }
 
   async #take(): Promise<boolean> {
-    const { kind, boss, unrepeated } = this.#options;
+    const { kind, boss, dbWithoutRetries: db } = this.#options;
     const ignoreGroups = [...this.#unknownSources];
-    const [job] = await boss.fetch<ItemOf<Kind>>(kind, { db: unrepeated, ignoreGroups, includeMetadata: true });
+    const [job] = await boss.fetch<ItemOf<Kind>>(kind, { db, ignoreGroups, includeMetadata: true });
     if (job === undefined) return false;
     const attempt = { id: job.id, retryCount: job.retryCount, lost: new AbortController() };
     this.#attempts.set(job.id, attempt);
@@ -325,25 +328,25 @@ class ItemWorker<Kind extends WorkKind> {
       }
     }
     if (end.is === 'unknown_source') this.#unknownSources.add(item.source);
-    // If this fails, the item goes to another process, because its heartbeat ends.
-    await this.#store(attempt, end).catch(failed);
+    // If this fails, another process takes the item, because its heartbeat ends.
+    await this.#storeEnd(attempt, end).catch(failed);
     const wasFull = this.#attempts.size >= atOnce;
     this.#attempts.delete(attempt.id);
     if (wasFull) this.wake();
   }
 
-  /** By id and retry count, so that nothing changes if another process has taken the item over. */
-  async #store({ id, retryCount }: ItemAttempt, end: ItemEnd<unknown>): Promise<void> {
+  /** Changes nothing if another process has taken the item over: then its retry count is another one. */
+  async #storeEnd({ id, retryCount }: ItemAttempt, end: ItemEnd<unknown>): Promise<void> {
     const { kind, boss } = this.#options;
     if (end.is === 'done')
       return void (await boss.complete(kind, [{ id, retryCount }], { result: toJsonb(end.result) }));
-    // To pg-boss a returned item is a failed one, which it offers again.
-    const returned = settledIds(await boss.fail(kind, [{ id, retryCount }]));
+    // pg-boss has no call that returns an item to the queue, but it offers a failed one again.
+    const returned = changedIds(await boss.fail(kind, [{ id, retryCount }]));
     const startAfter = end.is === 'returned' ? Math.round(end.afterMs / 1_000) : 0;
     if (returned.has(id) && startAfter > 0) await boss.update(kind, undefined, { id, startAfter });
   }
 
-  /** One statement for all items in progress. */
+  /** Sends one statement for all items in progress, and aborts those that another process has taken over. */
   async #sendHeartbeats(): Promise<void> {
     const { kind, boss } = this.#options;
     const attempts = [...this.#attempts.values()];
@@ -351,17 +354,17 @@ class ItemWorker<Kind extends WorkKind> {
     const takenOver = new SyncError('interrupted', 'another process has taken this work over', { recovery: 'stop' });
     try {
       const touched = attempts.map(({ id, retryCount }) => ({ id, retryCount }));
-      const stillHeld = settledIds(await boss.touch(kind, touched));
+      const owned = changedIds(await boss.touch(kind, touched));
       for (const { id, lost } of attempts) {
-        if (!stillHeld.has(id) && this.#attempts.has(id)) lost.abort(takenOver);
+        if (!owned.has(id) && this.#attempts.has(id)) lost.abort(takenOver);
       }
     } catch {
-      // While the server is unreachable no item changes hands; a lost one shows at the next heartbeat.
+      // While the server is unreachable, no process can take an item over. The next heartbeat finds out.
     }
   }
 }
 
-/** A result as jsonb can store it: without NUL and lone surrogates. */
+/** Replaces what jsonb cannot store: NUL and lone surrogates. */
 function toJsonb(value: unknown): JsonValue {
   const text = JSON.stringify(value ?? null, (_, part: unknown) =>
     typeof part === 'string' ? part.toWellFormed().replaceAll('\0', '\u{FFFD}') : part,
@@ -370,8 +373,8 @@ function toJsonb(value: unknown): JsonValue {
   return read;
 }
 
-/** The ids of the items that still were this process's; pg-boss returns them without declaring it in its types. */
-function settledIds(response: object): Set<unknown> {
+/** Returns the ids of the items that still belonged to this process; the types of pg-boss do not declare them. */
+function changedIds(response: object): Set<unknown> {
   if ('settled' in response && Array.isArray(response.settled)) return new Set<unknown>(response.settled);
   throw new Error('the queue does not report what it has changed');
 }

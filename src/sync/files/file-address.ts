@@ -1,4 +1,5 @@
-// Reads the addresses of a record's files.
+// Finds the addresses of the files that belong to a record (`fileAddresses`), such as `image.url` of a post or
+// `/media/{id}/raw`, by `files` of the profile. An address that must not be requested gets a `fault`.
 import type { KeptFile } from '../../config/profile/file-fields.ts';
 import type { ResourceProfile } from '../../config/profile/profile.ts';
 import { isEach, type PathStep, stepsOf } from '../../model/body-path.ts';
@@ -9,18 +10,20 @@ import { keyParts } from '../../pagination/read-item.ts';
 import { isExact } from '../../rows/json/parse-json.ts';
 import { fieldAt, isObject, stepInto } from '../../rows/records/as-record.ts';
 
-/** A file as its record names it. */
+/** One file of a record. */
 export interface FileAddress {
+  /** The name of the file in the profile. */
   field: string;
+  /** The index in a list of addresses, from 0. */
   position: number;
-  /** A whole address; the record's text if it is not an address. */
+  /** An absolute URL; the text of the record if it is not an address. */
   url: string;
   /** Why it cannot be requested; null if it can. */
   fault: string | null;
   declared: DeclaredFile;
 }
 
-/** The size and hash that the record states for the file; null if it does not. */
+/** The size and the hash of the file in the record; null if it has none. */
 export interface DeclaredFile {
   bytes: number | null;
   /** Lower-case hex digits. */
@@ -32,40 +35,38 @@ export interface AddressContext {
   listing: ListingTarget;
 }
 
-/** All files of a record. Pure. */
+/** Returns the addresses of all files of a record. */
 export function fileAddresses(
   context: AddressContext,
   files: readonly KeptFile[],
   key: string,
   record: JsonValue,
 ): FileAddress[] {
-  return files.flatMap((file) => findAddresses(context, file, key, record));
-}
-
-function findAddresses(context: AddressContext, file: KeptFile, key: string, record: JsonValue): FileAddress[] {
-  const { field, at, when, bytes, sha256 } = file;
-  if (when !== null && isUnset(fieldAt(record, when))) return [];
-  const sizes = bytes === null ? [] : valuesAt(record, bytes);
-  const hashes = sha256 === null ? [] : valuesAt(record, sha256);
-  const found =
-    at.kind === 'path' ? [addressByPath(context, at.path, key)] : addressesInRecord(context, record, at.place);
-  return found.flatMap((address, position) => {
-    if (address === null) return [];
-    const declared = { bytes: sizeIn(sizes[position]), sha256: hashIn(hashes[position]) };
-    return [{ field, position, ...address, declared }];
+  return files.flatMap(({ field, at, when, bytes, sha256 }) => {
+    if (when !== null && isUnset(fieldAt(record, when))) return [];
+    const sizes = bytes === null ? [] : valuesAt(record, bytes);
+    const hashes = sha256 === null ? [] : valuesAt(record, sha256);
+    const addresses =
+      at.kind === 'path' ? [addressByPath(context, at.path, key)] : addressesInRecord(context, record, at.place);
+    return addresses.flatMap((address, position) => {
+      if (address === null) return [];
+      const declared = { bytes: parseSize(sizes[position]), sha256: parseHash(hashes[position]) };
+      return [{ field, position, ...address, declared }];
+    });
   });
 }
 
-/** Neither false, null, zero nor empty. */
+/** True for false, null, zero and empty values. */
 function isUnset(value: JsonValue | undefined): boolean {
   if (value === undefined || value === null || value === false || value === 0 || value === '') return true;
   if (Array.isArray(value)) return value.length === 0;
   return isObject(value) && Object.keys(value).length === 0;
 }
 
-type Found = Pick<FileAddress, 'url' | 'fault'>;
+type CheckedUrl = Pick<FileAddress, 'url' | 'fault'>;
 
-function addressByPath({ profile, listing }: AddressContext, path: string, key: string): Found {
+/** Returns the address at a path of the service, such as `/media/{id}/raw`. */
+function addressByPath({ profile, listing }: AddressContext, path: string, key: string): CheckedUrl {
   const { id, partition } = keyParts(profile, key);
   try {
     const { url } = singleRequest({ target: listing, templates: { path, query: {} }, values: { id, partition } });
@@ -75,15 +76,15 @@ function addressByPath({ profile, listing }: AddressContext, path: string, key: 
   }
 }
 
-/** Null for an element of a list that has no address, so that the following ones keep their position. */
-function addressesInRecord({ listing }: AddressContext, record: JsonValue, place: string): (Found | null)[] {
-  return valuesAt(record, place).map((value) =>
-    typeof value === 'string' && value.trim() !== '' ? addressIn(value.trim(), listing.baseUrl) : null,
+/** Returns the addresses in a field; null for an element of a list without one, so that the next ones keep their position. */
+function addressesInRecord({ listing }: AddressContext, record: JsonValue, field: string): (CheckedUrl | null)[] {
+  return valuesAt(record, field).map((value) =>
+    typeof value === 'string' && value.trim() !== '' ? checkUrl(value.trim(), listing.baseUrl) : null,
   );
 }
 
-/** An address without scheme or host is resolved against the base URL. */
-function addressIn(text: string, baseUrl: URL): Found {
+/** Resolves an address against the base URL, and checks it. */
+function checkUrl(text: string, baseUrl: URL): CheckedUrl {
   const url = URL.parse(text, baseUrl.href);
   if (url === null) return { url: text, fault: 'it is no address' };
   if (url.protocol !== 'http:' && url.protocol !== 'https:') {
@@ -99,47 +100,48 @@ function addressIn(text: string, baseUrl: URL): Found {
 }
 
 /**
- * True for an address at or below a base URL. The author of a record chooses its addresses, so the credential must not
- * go to other paths of the origin, nor to one that a server could resolve to those (`..%2f`, `..;/`).
+ * True for an address at or below a base URL: the credential is sent only to these. An author of the service chooses the
+ * addresses, and must not direct it to another path, nor to one that a server could resolve to another (`..%2f`, `..;/`).
  */
 export function isBelow({ origin, pathname }: URL, base: URL): boolean {
   const folder = `${base.pathname.replace(/\/+$/, '')}/`;
   return origin === base.origin && `${pathname}/`.startsWith(folder) && !/(?:\.|%2e){2}/i.test(pathname);
 }
 
-/** The values that a path leads to, in order; undefined for one that is missing where the path leads to many. */
+/** Returns the values at a path, in order; undefined for a missing one, as in some elements of a list. */
 export function valuesAt(value: JsonValue, path: string): (JsonValue | undefined)[] {
-  let found: (JsonValue | undefined)[] = [value];
-  for (const step of stepsOf(path)) found = found.flatMap((one) => into(one, step));
-  return found;
+  let values: (JsonValue | undefined)[] = [value];
+  for (const step of stepsOf(path)) values = values.flatMap((each) => stepIntoAll(each, step));
+  return values;
 }
 
-function into(value: JsonValue | undefined, step: PathStep): (JsonValue | undefined)[] {
+function stepIntoAll(value: JsonValue | undefined, step: PathStep): (JsonValue | undefined)[] {
   if (!isEach(step)) return [stepInto(value, step)];
   if (Array.isArray(value)) return value;
   return isObject(value) ? Object.values(value) : [];
 }
 
-function sizeIn(value: JsonValue | undefined): number | null {
+function parseSize(value: JsonValue | undefined): number | null {
   const size = typeof value === 'string' && /^\d{1,15}$/.test(value) ? Number(value) : value;
   return typeof size === 'number' && Number.isSafeInteger(size) && size >= 0 ? size : null;
 }
 
-function hashIn(value: JsonValue | undefined): string | null {
+function parseHash(value: JsonValue | undefined): string | null {
   if (typeof value !== 'string' || isExact(value)) return null;
   const hash = value.replace(/^sha-?256[:-]/i, '').toLowerCase();
   return /^[0-9a-f]{64}$/.test(hash) ? hash : null;
 }
 
-/** Query parameters that sign an address for a while, as the clouds and CDNs write them. */
-const SIGNING =
+/** The query parameters by which clouds and CDNs sign an address for some time. */
+const SIGNATURE_PARAMETER =
   /^(?:x-amz-.*|x-goog-.*|awsaccesskeyid|googleaccessid|signature|expires|key-pair-id|policy|sig|se|st|sp|spr|sr|sv|skoid|sktid|skt|ske|sks|skv|hmac|exp|token|verify)$/i;
 
-/** The address without signature and expiry: two that are equal then lead to the same file. */
+/** Removes signature and expiry from an address: two addresses that are then equal lead to the same file. */
 export function withoutSignature(address: string): string {
   const url = URL.parse(address);
   if (url === null) return address;
-  for (const name of new Set(url.searchParams.keys())) if (SIGNING.test(name)) url.searchParams.delete(name);
+  for (const name of new Set(url.searchParams.keys()))
+    if (SIGNATURE_PARAMETER.test(name)) url.searchParams.delete(name);
   url.searchParams.sort();
   url.hash = '';
   return url.href;

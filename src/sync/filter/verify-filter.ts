@@ -2,11 +2,12 @@
 //
 // An incremental sync requests `updated_since=<cursor>`. A service may ignore that parameter, read it in another zone, or
 // filter by the time of creation: then changes would be missed without an error. So each scan is verified by records that
-// must be in its answer:
-// - after an incremental scan, the record that set the cursor (`verifyFilter`);
-// - after a full scan, the records that changed last (`testFilter`).
+// must be listed. Example: post 42 set the cursor 10:00, so `updated_since=09:50` must list it.
+// - After an incremental scan, the record that set the cursor must be in it (`verifyFilter`).
+// - After a full scan, one more request must list the records that changed last (`testFilter`).
 // A request and the records that it must list are a question (`FilterQuestion`). A question that the filter failed is
-// stored, and repeated before the next incremental scan; until it is answered, every sync is a full scan.
+// stored, and asked again before the next incremental scan (`scanIfFilterFailed`): until the filter passes it, every sync
+// is a full scan.
 import { z } from 'zod';
 import { type FilterQuestion, isNewestFirst, MAX_EARLIER_MS, unlistedKeys } from '../../checks/filter.ts';
 import { filterQuery, filterText } from '../../checks/listing-scan.ts';
@@ -38,12 +39,12 @@ import {
 } from './filter-evidence.ts';
 
 /**
- * The stored question, the record that speaks against the filter first. It stays the same, because another one may be
- * answered by chance: a filter by the time of creation lists whatever was created recently.
+ * The stored question, with the record that the filter did not list first. The same question is asked again, because the
+ * filter may pass another one by chance: a filter by the time of creation lists every new record.
  */
 const questionSchema = z.object({ filter: z.string(), since: z.string(), keys: z.array(z.string()).min(1) });
 
-/** Returns the question that the filter has failed; null if it is trusted, or the profile has another filter by now. */
+/** Returns the question that the filter has failed; null for none, or if the profile has another filter now. */
 export function failedQuestion(
   { filter_doubt }: CheckpointRow,
   incremental: IncrementalProfile,
@@ -53,21 +54,21 @@ export function failedQuestion(
   return parsed.success && parsed.data.filter === hashFilter(incremental) ? parsed.data : null;
 }
 
-/** Fields that earlier versions had, without a value, so that the questions that they stored have the same hash. */
+/** Fields of earlier versions, so that the questions that these have stored still have the same hash. */
 const FORMER_FIELDS = { window: null, start: null, until_param: null, most: null, headers: {}, body: {} };
 
-/** Identifies a filter. A change of its look-back makes no other filter of it. */
+/** Identifies a filter, whatever its look-back. */
 function hashFilter(incremental: IncrementalProfile): string {
   return canonicalHash({ ...withStoredNames(incremental), ...FORMER_FIELDS, overlap: 0 });
 }
 
-/** Stores the question that the filter failed; null stores that it is trusted. */
+/** Stores the question that the filter failed; null if it has passed. */
 async function storeQuestion(context: RunContext, question: FilterQuestion | null): Promise<void> {
   const { warehouse, owned, profile } = context;
-  const stored = await readCheckpoint(warehouse.own, owned.resource);
-  if (stored === null || profile.incremental === null) return;
+  const checkpoint = await readCheckpoint(warehouse.own, owned.resource);
+  if (checkpoint === null || profile.incremental === null) return;
   const failed = question && { filter: hashFilter(profile.incremental), since: question.since, keys: question.keys };
-  await save(context, { ...stored, filter_doubt: failed && JSON.stringify(failed) });
+  await save(context, { ...checkpoint, filter_doubt: failed && JSON.stringify(failed) });
 }
 
 async function save({ warehouse, owned }: RunContext, checkpoint: CheckpointRow): Promise<void> {
@@ -75,8 +76,8 @@ async function save({ warehouse, owned }: RunContext, checkpoint: CheckpointRow)
 }
 
 /**
- * Before an incremental scan: repeats the question that the filter has failed. If it fails again everything is scanned,
- * and that full scan is returned; null if the filter is trusted.
+ * Before an incremental scan: asks the stored question again. If the filter fails again, scans everything and returns that
+ * full scan; returns null if the incremental scan may begin.
  */
 export async function scanIfFilterFailed(context: RunContext, plan: ScanPlan): Promise<FinishedScan | null> {
   const { profile } = context;
@@ -91,7 +92,7 @@ export async function scanIfFilterFailed(context: RunContext, plan: ScanPlan): P
   return null;
 }
 
-/** Returns null if the filter lists all records of the question that still exist; else what remains of the question. */
+/** Returns null if the filter lists all records of the question that still exist; else the question with these records. */
 async function repeatQuestion(context: RunContext, { since, keys }: FilterQuestion): Promise<FilterQuestion | null> {
   const live = new Set((await liveRecords(context, keys)).map(({ key }) => key));
   const remaining = keys.filter((key) => live.has(key));
@@ -99,13 +100,13 @@ async function repeatQuestion(context: RunContext, { since, keys }: FilterQuesti
   if (first === undefined) return { since, keys };
   const missing = (await findUnlisted(context, { since, keys: remaining })) ?? remaining;
   // A record that has changed meanwhile must be listed too.
-  const toExplain = missing.map((key) => ({ key, at: Infinity }));
-  const found = await firstUnexplained(context, toExplain);
-  if (found === null && missing.length < remaining.length) return null;
-  return { since, keys: [...new Set([found?.key ?? first, ...remaining])] };
+  const records = missing.map((key) => ({ key, at: Infinity }));
+  const omitted = await findOmitted(context, records);
+  if (omitted === null && missing.length < remaining.length) return null;
+  return { since, keys: [...new Set([omitted?.key ?? first, ...remaining])] };
 }
 
-/** The filter does not list a record of the question, although the service has it as it was. */
+/** Warns that the filter does not list a record although it must. */
 function unlistedWarning(
   { profile, owned }: RunContext,
   incremental: IncrementalProfile,
@@ -120,10 +121,10 @@ function unlistedWarning(
 }
 
 /**
- * After an incremental scan: the record that set the cursor changed after the time that was requested, so a filter that
- * works has listed it. If it has not, and the record still exists, everything is scanned and that full scan is returned,
- * else null. Nothing is scanned if the profile accepts an unverified filter, or if `isCatchUp` says that this run has
- * scanned everything: then changes made meanwhile may be missing. Adds its warnings to the run's.
+ * After an incremental scan: checks that it has listed the record that set the cursor, which changed after the requested
+ * time. If not, and the record still exists, scans everything and returns that full scan, else null. Only warns if the
+ * profile accepts an unverified filter, or if the run has just scanned everything (`isCatchUp`): then changes made
+ * meanwhile may be missing.
  */
 export async function verifyFilter(
   context: RunContext,
@@ -135,7 +136,7 @@ export async function verifyFilter(
   const { incremental } = profile;
   const { oldest, disorder } = scan.evidence;
   const since = plan.checkpoint.walk_since;
-  // A scan that may have missed records is partial anyway, and its cursor stays where it was.
+  // An incomplete scan is partial in any case, and does not move the cursor.
   if (incremental === null || since === null || !scan.isComplete) return null;
   const zone = updatedZone(profile);
   if (!isNewestFirst(profile) && oldest < toEpochMs(since, zone) - MAX_EARLIER_MS) {
@@ -146,9 +147,9 @@ export async function verifyFilter(
       hint: `see what \`content-sync check ${owned.resource}\` says of the filter; nothing is lost, but every sync reads so much`,
     });
   }
-  // A scan from after the cursor cannot list its record, which was verified by an earlier scan.
+  // A scan since a later time than the cursor cannot list the record, which an earlier scan has verified.
   if (disorder === null && isBehindCursor(plan.checkpoint, zone)) return null;
-  const question = disorder === null ? await unansweredQuestion(context, plan, scan) : null;
+  const question = disorder === null ? await findFailedQuestion(context, plan, scan) : null;
   if (disorder === null && question === null) return null;
   if (isCatchUp) {
     progress.warnings.push(catchUpWarning(context, incremental));
@@ -161,7 +162,7 @@ export async function verifyFilter(
   return null;
 }
 
-/** The full scan in place of one by a filter that is not trusted. `question` is the one that the filter failed, if any. */
+/** Scans everything, because the filter failed. `question` is the one that it failed; null for a wrong order. */
 async function scanFully(
   context: RunContext,
   plan: ScanPlan,
@@ -175,7 +176,7 @@ async function scanFully(
   const full = fullPlan({ resource, profile, credential, now: clock.now(), stored });
   watcher.started(resource, full);
   const scan = await scanUntilComplete(context, full, false);
-  // Not listed by a full scan either: the record is deleted, and nothing is wrong with the filter.
+  // If the full scan does not list the record either, it is deleted, and the filter was right.
   const isDeleted = key !== undefined && scan.isComplete && !scan.evidence.listsCursorKey;
   if (!isDeleted) progress.warnings.push(warning);
   const remaining = isDeleted ? others : (question?.keys ?? []);
@@ -183,8 +184,8 @@ async function scanFully(
   return scan;
 }
 
-/** Returns the question that the scan has not answered; null if the filter is verified by it. */
-async function unansweredQuestion(
+/** Returns the question that the filter failed in this scan; null if the scan verifies it. */
+async function findFailedQuestion(
   context: RunContext,
   plan: ScanPlan,
   scan: FinishedScan,
@@ -195,32 +196,29 @@ async function unansweredQuestion(
   if (evidence.listsCursorKey) {
     const before = plan.checkpoint;
     const pages = evidence.pages + (plan.resumed ? before.walk_pages : 0);
-    // The next scans may leave out the look-back. If it is a page at most, requesting it costs nothing and verifies the filter.
+    // The next scans may leave out the look-back, unless it fits in one page: then it costs nothing, and verifies the filter.
     if (checkpoint.cursor === before.cursor && pages > 1) {
       await save(context, { ...checkpoint, cursor_seen_at: before.cursor_seen_at ?? checkpoint.checked_at });
     }
     return null;
   }
   const question = { since: plan.checkpoint.walk_since ?? '', keys: [cursorKey] };
-  // Its first pages were read by another run.
+  // A resumed scan has not seen its first pages, which may have listed the record.
   if (plan.resumed && (await listsAll(context, question))) return null;
   const reading = await fetchRecord(context, cursorKey);
   if (reading?.isThere === false) return replaceCursorRecord(context, question, scan);
-  // If it changed after it was requested, it is listed now.
+  // If it has changed since, it moved in the listing while that was read: the filter must list it now.
   const hasChanged = reading !== null && changedAt(context.profile, reading) > evidence.cursorAt;
   return hasChanged && (await listsAll(context, question)) ? null : question;
 }
 
-/**
- * Records that are fetched individually before the filter counts as wrong: those that changed together are often
- * deleted together.
- */
+/** The number of records that are fetched individually: records that changed together are often deleted together. */
 const MAX_FETCHED = 3;
 
 /**
- * The cursor's record is deleted: another one takes its place, which must exist when it is fetched individually, because
- * a broken path makes every record look deleted. If the scan has not listed it, the filter has to list what
- * changed since its time.
+ * Chooses another record as evidence after that of the cursor was deleted. It must exist when it is fetched individually,
+ * because a broken path makes every record look deleted. If the scan has not listed it, the filter must list it in a
+ * request since its time. Returns the question that the filter failed, or null.
  */
 async function replaceCursorRecord(
   context: RunContext,
@@ -230,7 +228,7 @@ async function replaceCursorRecord(
   const { profile } = context;
   const { cursor, cursor_key } = checkpoint;
   const [key = null] = failed.keys;
-  // The scan brought a later one, which the filter has listed.
+  // The scan has moved the cursor to a later record, which the filter has listed.
   if (cursor === null || cursor_key !== key || profile.incremental === null) return null;
   const { cursorAt, latest } = evidence;
   const listed = latest.find((record) => record.key !== key && record.at <= cursorAt);
@@ -247,42 +245,42 @@ async function replaceCursorRecord(
   return failed;
 }
 
-/** Records in one question; of smaller pages half as many as one holds, so that one page is mostly enough. */
+/** The maximum number of records in one question, and at most half a page, so that one request usually lists all. */
 const MAX_PROBE_RECORDS = 20;
-/** Pages in which they are looked for: many records may have changed at the time of the earliest. */
+/** The maximum number of pages that are read: many records may have changed at the same time as the earliest one. */
 const MAX_PAGES = 3;
 
 /**
- * After a full scan: asks the filter for the records that changed last, all of which it must list. The record that sets
- * the cursor would not do: a filter by the time of creation lists it if it is new, and never one that was edited. A
- * question that the filter fails is stored. One request, for a filter that works. Adds its warning to the run's.
+ * After a full scan: requests the records that changed last, all of which the filter must list. One record would not be
+ * enough: a filter by the time of creation lists a new one, and never one that was edited. Stores a question that the
+ * filter fails, and warns.
  */
 export async function testFilter(context: RunContext, scan: FinishedScan): Promise<void> {
   const { profile, progress, warehouse, owned } = context;
   const { incremental } = profile;
   const { cursor, checked_at: checkedAt } = scan.checkpoint;
   if (!scan.isComplete || cursor === null || incremental === null || acceptsUnverifiedFilter(profile)) return;
-  // A listing that is newest first is verified by its order.
+  // A listing in the order newest first is verified by that order.
   if (incremental.mode !== 'filter' || profile.partitions !== null) return;
   const stored = await readCheckpoint(warehouse.own, owned.resource);
   if (stored === null || failedQuestion(stored, incremental) !== null) return;
-  // The filter may not show later changes yet; the next scan requests them in any case.
-  const shownUntil = checkedAt === null ? Infinity : timestampMs(checkedAt) - incremental.lookback;
-  const until = Math.min(toEpochMs(cursor, updatedZone(profile)), shownUntil);
+  // The filter may not list the latest changes yet; the next scan requests them in any case.
+  const listedUntil = checkedAt === null ? Infinity : timestampMs(checkedAt) - incremental.lookback;
+  const until = Math.min(toEpochMs(cursor, updatedZone(profile)), listedUntil);
   const latest = scan.evidence.latest.filter(({ at }) => at <= until);
-  const question = questionFor(latest, profile, incremental, cursor);
+  const question = createQuestion(latest, profile, incremental, cursor);
   if (question === null) return;
   const missing = new Set(await findUnlisted(context, question, MAX_PAGES));
-  const toExplain = latest.filter(({ key }) => missing.has(key));
-  const found = await firstUnexplained(context, toExplain);
-  if (found === null) return;
-  const failed = { since: question.since, keys: [...new Set([found.key, ...missing])] };
+  const unlisted = latest.filter(({ key }) => missing.has(key));
+  const omitted = await findOmitted(context, unlisted);
+  if (omitted === null) return;
+  const failed = { since: question.since, keys: [...new Set([omitted.key, ...missing])] };
   await storeQuestion(context, failed);
-  if (found.isThere) progress.warnings.push(unlistedWarning(context, incremental, failed));
+  if (omitted.isVerified) progress.warnings.push(unlistedWarning(context, incremental, failed));
 }
 
-/** From a time between the earliest of the latest records and what changed before it. Null if there is none. */
-function questionFor(
+/** Creates a question for the latest records, since a time just before the earliest of them. Null if there is none. */
+function createQuestion(
   latest: readonly ProbeRecord[],
   profile: ResourceProfile,
   incremental: IncrementalProfile,
@@ -304,19 +302,19 @@ async function listsAll(context: RunContext, question: FilterQuestion): Promise<
 }
 
 /**
- * Keys that the filter does not list on the first pages; null if that is not known, or the service refuses the request:
- * it refuses the next scan as well, which reports why.
+ * Returns the keys that the filter does not list on the first pages; null if that is unknown, or if the service refuses
+ * the request: then it also refuses the next scan, which reports why.
  */
 function findUnlisted(context: RunContext, question: FilterQuestion, maxPages?: number): Promise<string[] | null> {
   return unlessRefused(unlistedKeys(context, question, maxPages));
 }
 
-/** Null if it cannot be fetched individually. Throws if the run itself cannot continue. */
+/** Returns null if records cannot be fetched individually. Throws if the run itself cannot continue. */
 async function fetchRecord(context: RunContext, key: string): Promise<ItemReading | null> {
   return context.profile.item === null ? null : unlessRefused(readItem(context, key, 'incremental'));
 }
 
-/** Null if the service refuses the request. Throws if the run itself cannot continue. */
+/** Returns null if the service refuses the request. Throws if the run itself cannot continue. */
 async function unlessRefused<T>(request: Promise<T>): Promise<T | null> {
   try {
     return await request;
@@ -327,22 +325,22 @@ async function unlessRefused<T>(request: Promise<T>): Promise<T | null> {
 }
 
 /**
- * The first of these records that exists and has not changed since its time; `isThere` is false if it cannot be fetched
- * individually.
+ * Returns the first of the unlisted records that the filter had no reason to omit: it exists, and has not changed since.
+ * `isVerified` is false if that is unknown, because records cannot be fetched individually.
  */
-async function firstUnexplained(
+async function findOmitted(
   context: RunContext,
-  missing: readonly ProbeRecord[],
-): Promise<{ key: string; isThere: boolean } | null> {
-  for (const { key, at } of missing.slice(0, MAX_FETCHED)) {
+  unlisted: readonly ProbeRecord[],
+): Promise<{ key: string; isVerified: boolean } | null> {
+  for (const { key, at } of unlisted.slice(0, MAX_FETCHED)) {
     const reading = await fetchRecord(context, key);
-    if (reading === null) return { key, isThere: false };
-    if (reading.isThere && changedAt(context.profile, reading) <= at) return { key, isThere: true };
+    if (reading === null) return { key, isVerified: false };
+    if (reading.isThere && changedAt(context.profile, reading) <= at) return { key, isVerified: true };
   }
   return null;
 }
 
-/** When the record last changed; -Infinity if it does not say so, or is deleted. */
+/** Returns when the record last changed; -Infinity if it is deleted or has no such time. */
 function changedAt(profile: ResourceProfile, reading: ItemReading): number {
   return reading.isThere ? (updatedTime(reading.record.value, profile)?.at ?? -Infinity) : -Infinity;
 }

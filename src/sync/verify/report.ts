@@ -1,50 +1,38 @@
-// The report of `content-sync verify`, and the collector of the differences in it.
+// The report of `content-sync verify`: the differences between the copy and the service, and the commands that remove them.
+// Example: the row of post 42 was changed by hand. Its cells differ from the stored body (`cells`), so `content-sync
+// warehouse rebuild posts` repairs it. While `verify` compares, it adds each difference to `Findings`.
 import type { Verdict, VerifyMode } from '../../database/own-tables.ts';
+
+/**
+ * The command that removes a difference:
+ * - `backfill` writes records that are new or changed by the hash in their row, and deletes rows that are not listed;
+ * - `rebuild` creates rows and child rows from the stored bodies, also if the hash of a damaged row is right;
+ * - `restart` copies everything again, and loses earlier versions. Only it repairs a wrong hash, body or version.
+ */
+type Remedy = 'backfill' | 'rebuild' | 'restart';
 
 /** The kinds of differences that `verify` finds. The names are stable: scripts may match them. */
 export const DIFFERENCES = {
-  missing: 'the service lists the record, and it has no live row',
-  extra: 'a live row whose record the service does not list',
-  other: 'the row is not what the record of the service gives',
-  body: 'the stored body is not the record of the service',
-  cells: 'the row or its child rows are not what the stored body gives',
-  orphans: 'child rows without a live parent row',
-  hash: 'a hash is not that of its body',
-  version_gap: 'versions are missing',
-  version_times: 'a version does not end when the next one begins',
-  version_state: 'the row is not its latest version',
-  version_lost: 'the row has no version with a body, or the version no row',
-} as const;
+  missing: { remedy: 'backfill', text: 'the service lists the record, and it has no live row' },
+  extra: { remedy: 'backfill', text: 'a live row whose record the service does not list' },
+  other: { remedy: 'backfill', text: 'the row is not what the record of the service gives' },
+  body: { remedy: 'backfill', text: 'the stored body is not the record of the service' },
+  cells: { remedy: 'rebuild', text: 'the row or its child rows are not what the stored body gives' },
+  orphans: { remedy: 'rebuild', text: 'child rows without a live parent row' },
+  hash: { remedy: 'restart', text: 'a hash is not that of its body' },
+  version_gap: { remedy: 'restart', text: 'versions are missing' },
+  version_times: { remedy: 'restart', text: 'a version does not end when the next one begins' },
+  version_state: { remedy: 'restart', text: 'the row is not its latest version' },
+  version_lost: { remedy: 'restart', text: 'the row has no version with a body, or the version no row' },
+} as const satisfies Readonly<Record<string, { remedy: Remedy; text: string }>>;
 
 export type DifferenceKind = keyof typeof DIFFERENCES;
 
-/**
- * What puts a difference right:
- * - `backfill` writes records that it finds new or changed, by the hash in the row, and deletes rows that are not listed;
- * - `rebuild` makes rows and child rows from the stored bodies, also where the hash of a damaged row is still right;
- * - `restart` makes the whole copy anew. Only it puts right a wrong hash, body or version; earlier versions are lost.
- */
-export type Remedy = 'backfill' | 'rebuild' | 'restart';
-
-const REMEDIES: Readonly<Record<DifferenceKind, Remedy>> = {
-  missing: 'backfill',
-  extra: 'backfill',
-  other: 'backfill',
-  body: 'backfill',
-  cells: 'rebuild',
-  orphans: 'rebuild',
-  hash: 'restart',
-  version_gap: 'restart',
-  version_times: 'restart',
-  version_state: 'restart',
-  version_lost: 'restart',
-};
-
-/** One thing that differs. It never holds a value of a record, only its location. */
+/** One difference. It contains no value of a record, only the location. */
 export interface Difference {
   kind: DifferenceKind;
   id: string;
-  /** Columns that differ, or the name of a table; the first ones. */
+  /** The first of the columns that differ, or the name of a table. */
   fields?: readonly string[];
   /** A sentence without its final period. */
   detail?: string;
@@ -52,7 +40,7 @@ export interface Difference {
 
 export interface ListingReport {
   records: number;
-  /** The last total that the service stated; null if it stated none. */
+  /** The last total that the service reported; null if it reported none. */
   total: number | null;
   /** Why the listing may be incomplete. */
   doubts: readonly string[];
@@ -75,34 +63,34 @@ export interface VerifyReport {
   compared: Findings['compared'];
   not_compared: readonly string[];
   differences: { count: number; by_kind: Partial<Record<DifferenceKind, number>>; first: readonly Difference[] };
-  /** The commands that put the differences right, in their order. */
+  /** The commands that remove the differences, in the order in which to run them. */
   remedies: readonly string[];
-  /** Records that changed at the service after the copy was last brought up to date: no differences. */
+  /** Records that changed at the service after the last sync: they are no differences. */
   changed_since: { count: number; first: readonly string[] };
-  /** Records that the copy rejects, with a reason: no differences. */
+  /** Records that the copy rejects with a reason: they are no differences. */
   set_aside: number;
-  /** Live rows that the part of the listing that was read does not hold. */
+  /** Live rows that could not be compared, because the listing was read only in part. */
   not_judged: number;
 }
 
-/** Differences and changed records that a report names; all of them are counted. */
+/** The maximum number of differences and changed records that a report names; all of them are counted. */
 const MAX_NAMED = 50;
 const MAX_FIELDS = 12;
 
-/** Collects differences: counts all of them and keeps the first ones. */
+/** Collects the results of a verification. */
 export class Findings {
   readonly #counts = new Map<DifferenceKind, number>();
   readonly #first: Difference[] = [];
   readonly #changed = { count: 0, first: new Set<string>() };
   readonly notCompared = new Set<string>();
   readonly compared = { rows: 0, deleted_rows: 0, child_rows: 0, versions: 0, records: 0 };
-  /** Records of which the copy does not agree with itself. */
+  /** Records whose row does not agree with its stored body: they are not compared with the service. */
   readonly damaged = new Set<string>();
   readonly #remedies = new Set<Remedy>();
-  setAside = 0;
-  notJudged = 0;
+  rejected = 0;
+  notListed = 0;
 
-  add(difference: Difference, remedy: Remedy = REMEDIES[difference.kind]): void {
+  add(difference: Difference, remedy: Remedy = DIFFERENCES[difference.kind].remedy): void {
     const { kind, id, fields } = difference;
     this.#counts.set(kind, (this.#counts.get(kind) ?? 0) + 1);
     this.#remedies.add(remedy);
@@ -111,7 +99,7 @@ export class Findings {
     this.#first.push({ ...difference, ...(fields === undefined ? {} : { fields: fields.slice(0, MAX_FIELDS) }) });
   }
 
-  /** Counts a record that changed at the service after the copy was last brought up to date. */
+  /** Counts a record that changed at the service after the last sync. */
   addChanged(id: string): void {
     this.#changed.count += 1;
     if (this.#changed.first.size < MAX_NAMED) this.#changed.first.add(id);
@@ -121,23 +109,25 @@ export class Findings {
     return [...this.#counts.values()].reduce((sum, count) => sum + count, 0);
   }
 
-  /** A rebuild needs stored bodies. */
+  /** Returns the part of the report that was collected here. `hasBodies`: the copy stores bodies (`history`). */
   toReport(resource: string, hasBodies: boolean) {
-    const needs = (remedy: Remedy): boolean => this.#remedies.has(remedy);
-    const backfill = `content-sync backfill ${resource}`;
-    const isRestart = needs('restart') || (needs('rebuild') && !hasBodies);
-    const remedies = [
-      ...(needs('rebuild') ? [`content-sync warehouse rebuild ${resource}`] : []),
-      ...(needs('backfill') ? [backfill] : []),
-    ];
     return {
       compared: this.compared,
       not_compared: [...this.notCompared],
       differences: { count: this.count, by_kind: Object.fromEntries(this.#counts), first: this.#first },
-      remedies: isRestart ? [`${backfill} --restart`] : remedies,
+      remedies: this.#commands(resource, hasBodies),
       changed_since: { count: this.#changed.count, first: [...this.#changed.first] },
-      set_aside: this.setAside,
-      not_judged: this.notJudged,
+      set_aside: this.rejected,
+      not_judged: this.notListed,
     };
+  }
+
+  #commands(resource: string, hasBodies: boolean): string[] {
+    const backfill = `content-sync backfill ${resource}`;
+    const needsRebuild = this.#remedies.has('rebuild');
+    // A rebuild needs stored bodies.
+    if (this.#remedies.has('restart') || (needsRebuild && !hasBodies)) return [`${backfill} --restart`];
+    const rebuild = needsRebuild ? [`content-sync warehouse rebuild ${resource}`] : [];
+    return this.#remedies.has('backfill') ? [...rebuild, backfill] : rebuild;
   }
 }

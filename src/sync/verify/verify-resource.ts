@@ -64,7 +64,7 @@ export async function verifyResource(
   const internal =
     mode === 'internal' ? await compareCopy(context).then(() => ({ listing: null, isComplete: true })) : null;
   const { listing, isComplete } = internal ?? (await compareWithListing(context));
-  let verdict: Verdict = isComplete && findings.notJudged === 0 ? 'equal' : 'unproved';
+  let verdict: Verdict = isComplete && findings.notListed === 0 ? 'equal' : 'unproved';
   if (findings.count > 0) verdict = 'differs';
   const ended = clock.now();
   const { requests } = context.meter;
@@ -140,7 +140,7 @@ async function compareWithListing(context: VerifyContext): Promise<{ listing: Li
     findings.notCompared.add(`${open.count} windows, from ${open.from} on, that may still change`);
   const recent = new Set<string>();
   const { seen, isComplete, showsExtraRows, ...listed } = await readListing(context, (records, rejected) => {
-    findings.setAside += rejected;
+    findings.rejected += rejected;
     for (const { key, updated } of records) if (isRecent(context, updated)) recent.add(key);
     return hashRecords(context, records);
   });
@@ -154,7 +154,7 @@ async function compareWithListing(context: VerifyContext): Promise<{ listing: Li
     if (listedContent !== DELETED) {
       if (content === null || listedContent !== toBits(content)) suspected.set(key, 'other');
     } else if (showsExtraRows) suspected.set(key, 'extra');
-    else findings.notJudged += 1;
+    else findings.notListed += 1;
   });
   // What is left in `seen` has no live row.
   for (const [key, content] of seen) if (content >= 0) suspected.set(key, 'missing');
@@ -190,7 +190,7 @@ function hashRecords(
     const rows = expected.get(key);
     if (rows === undefined) return [key, DELETED];
     if (rows !== null) return [key, toBits(hashContent(canonicalHash(value), hashRows(rows)))];
-    findings.setAside += 1;
+    findings.rejected += 1;
     return [key, REJECTED];
   });
 }
@@ -215,7 +215,7 @@ async function confirmDifferences(
       if (record !== undefined) {
         const difference = await findDifference(context, snapshot, key, record);
         if (difference === null) continue;
-        if (difference === 'rejected') findings.setAside += 1;
+        if (difference === 'rejected') findings.rejected += 1;
         else if (isChangedSince(context, record, row)) findings.addChanged(key);
         else findings.add(difference.found, difference.isHashEqual ? 'restart' : undefined);
       } else if (kind !== 'extra') {
@@ -226,7 +226,7 @@ async function confirmDifferences(
       else if (row !== undefined && row.deletedAt === null) {
         if (row.syncedAt >= startedAt) findings.addChanged(key);
         else if (isComplete) findings.add({ kind: 'extra', id: key });
-        else findings.notJudged += 1;
+        else findings.notListed += 1;
       }
     }
   } finally {

@@ -1,4 +1,6 @@
-// Opens a schema: checks the server, migrates internal tables, and cleans erased rows out of tables.
+// Opens the schema of a source in Postgres (`openDatabase`): checks the server and the rights, and migrates internal tables.
+// Hundreds of sources may be opened at once, by processes of different versions. Also removes erased rows from the files of
+// tables (`cleanTables`), where Postgres keeps deleted rows until a VACUUM.
 import { Kysely, sql, CompiledQuery } from 'kysely';
 import { escapeIdentifier as quoted } from 'pg';
 import type { MigrationDialect } from '../../../../migrations/dialect.ts';
@@ -14,7 +16,7 @@ import { hideInternalTables, refuseStrangers, refuseWithoutCreate } from './sche
 import { onlyRow } from './session.ts';
 import { COMMIT_MARKS, COMMON_SCHEMA, type PostgresSchema, execute, FORGET_OLD_MARKS, transact } from './transact.ts';
 
-/** Enough for a server that is just starting; a server that is not there at all is an error of the settings. */
+/** Enough for a server that is just starting. A server that does not answer by then is an error of the settings. */
 export const OPEN_TIMEOUT_MS = 5_000;
 /** Postgres 13: older versions are no longer maintained. */
 const MIN_SERVER_VERSION = 130_000;
@@ -28,9 +30,10 @@ export interface OpenDatabase<Tables> {
   close: () => Promise<void>;
 }
 
-/** Internal tables: their migrations, and the table of those that were applied. */
+/** A set of internal tables that are migrated together. */
 export interface TableSet {
   migrations: Migrations;
+  /** The table that lists the applied migrations. */
   table: string;
 }
 
@@ -38,7 +41,7 @@ export const WAREHOUSE_TABLES: TableSet = { migrations: WAREHOUSE_MIGRATIONS, ta
 /** In the same schema as the warehouse. */
 export const INBOX_TABLES: TableSet = { migrations: INBOX_MIGRATIONS, table: '_sync_inbox_migrations' };
 
-/** Opens (and creates, and migrates) the schema of an address. Throws `ConfigError` if it cannot be used. */
+/** Opens the schema of an address, and creates or migrates it. Throws `ConfigError` if it cannot be used. */
 export async function openDatabase<Tables>(
   address: PostgresAddress,
   clock: Clock,
@@ -87,13 +90,13 @@ export async function checkServer(database: PostgresSchema): Promise<void> {
   });
 }
 
-/** Every transaction writes a commit mark, whatever its schema. */
+/** Creates the table of commit marks, which every transaction of any schema writes, and removes old ones. */
 async function prepareCommitMarks(database: PostgresSchema): Promise<void> {
   await migrateSchema({ ...database, schema: COMMON_SCHEMA }, COMMIT_MARKS);
   await execute(database, { retryForMs: OPEN_TIMEOUT_MS })(FORGET_OLD_MARKS);
 }
 
-/** Waits for pages that an older version is writing; its next page finds the tables migrated. */
+/** Waits until an older version has written its page: its next page finds that the tables were migrated. */
 const WAIT_FOR_PAGES = `DO $$ BEGIN IF to_regclass('_sync_leases') IS NOT NULL THEN
   LOCK TABLE "_sync_leases" IN SHARE ROW EXCLUSIVE MODE; END IF; END $$`;
 
@@ -101,14 +104,14 @@ async function migrateSchema(database: PostgresSchema, tables: TableSet): Promis
   const { schema, shown } = database;
   const run = execute(database, { retryForMs: OPEN_TIMEOUT_MS });
   await refuseStrangers(run, database);
-  // Read without a lock and without the catalog of all schemas: hundreds of sources start together.
-  const done = await stepsDone(database, tables);
-  if (done !== null && isUpToDate(shown, done, tables.migrations)) return;
+  // Usually nothing is to be done: that is found out without a lock, because hundreds of sources may start together.
+  const applied = await readAppliedMigrations(database, tables);
+  if (applied !== null && isUpToDate(shown, applied, tables.migrations)) return;
   await refuseWithoutCreate(run, database);
   await transact(
     database,
     async (session) => {
-      // Over all schemas: concurrent CREATE SCHEMA can fail although it says IF NOT EXISTS.
+      // One lock for all schemas: a concurrent CREATE SCHEMA can fail in spite of IF NOT EXISTS.
       await session.execute("SELECT pg_advisory_xact_lock(hashtext('content-sync migrations'))");
       const existing = await session.execute('SELECT 1 FROM pg_namespace WHERE nspname = $1', [schema]);
       if (existing.rowCount === 0) await session.execute(`CREATE SCHEMA ${quoted(schema)}`);
@@ -125,16 +128,19 @@ async function migrateSchema(database: PostgresSchema, tables: TableSet): Promis
   );
 }
 
-/** False also if the role may not use the schema. */
-const HAS_TABLE = `SELECT bool_or(CASE WHEN has_schema_privilege(oid, 'USAGE') THEN to_regclass($1) IS NOT NULL END) AS there
+/** Not true if the role may not use the schema. */
+const HAS_TABLE = `SELECT bool_or(CASE WHEN has_schema_privilege(oid, 'USAGE') THEN to_regclass($1) IS NOT NULL END) AS "exists"
   FROM pg_namespace WHERE nspname = $2`;
 
-/** Names of the migrations that were applied; null if the role sees no such tables. */
-export async function stepsDone(database: PostgresSchema, { table: name }: TableSet): Promise<Set<string> | null> {
+/** Reads the names of the applied migrations; null if there is no such table, or the role may not see it. */
+export async function readAppliedMigrations(
+  database: PostgresSchema,
+  { table: name }: TableSet,
+): Promise<Set<string> | null> {
   const run = execute(database, { retryForMs: OPEN_TIMEOUT_MS });
   const table = `${quoted(database.schema)}.${quoted(name)}`;
-  const found = await run<{ there: boolean }>(HAS_TABLE, [table, database.schema]);
-  if (found.rows[0]?.there !== true) return null;
+  const found = await run<{ exists: boolean }>(HAS_TABLE, [table, database.schema]);
+  if (found.rows[0]?.exists !== true) return null;
   const { rows } = await run<{ name: string }>(`SELECT name FROM ${table}`);
   return new Set(rows.map((row) => row.name));
 }
@@ -160,18 +166,16 @@ const MIGRATION_DIALECT: MigrationDialect = {
 };
 
 /**
- * Gives all times of internal tables in the schema the zone UTC. In a session in UTC no row is rewritten. Views on these
- * tables are created again with the new types, within the caller's transaction. Throws `TableInUseError` if that fails.
+ * Gives all times of internal tables in the schema the zone UTC. Postgres rewrites no row, because the session is in UTC.
+ * Views on these tables are created again in the caller's transaction. Throws `TableInUseError` if that fails.
  */
 export async function zoneTimes(db: Kysely<unknown>): Promise<void> {
   const { rows } = await sql<{ table: string; name: string }>`SELECT relname AS "table", attname AS "name" FROM pg_class
     JOIN pg_attribute ON attrelid = pg_class.oid AND attnum > 0 AND NOT attisdropped
     WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r' AND pg_catalog.starts_with(relname, '_sync_')
       AND atttypid = 'timestamp'::regtype ORDER BY attrelid, attnum`.execute(db);
-  const uses = Array.from(
-    Map.groupBy(rows, ({ table }) => table),
-    ([table, times]) => ({ table, columns: times.map(({ name }) => name) }),
-  );
+  const timesByTable = Map.groupBy(rows, ({ table }) => table);
+  const uses = Array.from(timesByTable, ([table, times]) => ({ table, columns: times.map(({ name }) => name) }));
   // oxlint-disable-next-line typescript/no-unnecessary-type-parameters
   const run: ExecuteSql = async <Row extends object>(text: string, values: readonly unknown[] = []) => {
     // The statement declares the type of its rows.
@@ -198,38 +202,30 @@ export async function zoneTimes(db: Kysely<unknown>): Promise<void> {
 }
 
 const VACUUM_TIMEOUT_MS = 6 * 3_600_000;
-/**
- * Tables up to this size are rewritten, which blocks their readers for a second; of larger ones only dead rows are
- * removed.
- */
+/** A table up to this size is rewritten, which blocks its readers for a second. */
 const MAX_REWRITTEN_BYTES = 64 * 1_048_576;
-const MAX_ATTEMPTS = 5;
+const MAX_REWRITES = 5;
 const PAUSE_MS = 300;
 /** How long to wait for transactions that still see deleted rows. */
 const READERS_TIMEOUT_MS = 10_000;
 
 /**
- * Removes dead rows, TOAST and statistics. Small tables are rewritten, so that no page keeps deleted data. Returns false
- * while another transaction still sees deleted rows.
+ * Removes dead rows, TOAST values and statistics. Small tables are rewritten, so that no disk page still has deleted data.
+ * Returns false if another transaction still sees deleted rows: then they could not be removed.
  */
 export async function cleanTables(database: PostgresSchema, tables: readonly string[]): Promise<boolean> {
-  const isUnseen = await waitForOlderTransactions(database);
+  const isRemovable = await waitForOlderTransactions(database);
   for (const table of tables) await cleanTable(database, `${quoted(database.schema)}.${quoted(table)}`);
-  return isUnseen;
+  return isRemovable;
 }
 
 async function cleanTable(database: PostgresSchema, table: string): Promise<void> {
   const run = execute(database, { statementMs: VACUUM_TIMEOUT_MS });
-  const readState = async (): Promise<{ bytes: number; file: number | null }> =>
-    onlyRow(
-      await run<{ bytes: number; file: number | null }>(
-        'SELECT pg_total_relation_size(to_regclass($1))::bigint AS "bytes", pg_relation_filenode(to_regclass($1))::bigint AS "file"',
-        [table],
-      ),
-    );
+  const readState = async () => onlyRow(await run<{ bytes: number; file: number | null }>(TABLE_STATE, [table]));
   const before = await readState();
   if (before.file === null) return;
-  for (let attempt = before.bytes > MAX_REWRITTEN_BYTES ? MAX_ATTEMPTS : 0; attempt < MAX_ATTEMPTS; attempt += 1) {
+  const rewrites = before.bytes > MAX_REWRITTEN_BYTES ? 0 : MAX_REWRITES;
+  for (let attempt = 0; attempt < rewrites; attempt += 1) {
     // A locked table is skipped, so that no session waits; a rewritten table has another file.
     await run(`VACUUM (FULL, SKIP_LOCKED, ANALYZE) ${table}`);
     if ((await readState()).file !== before.file) return;
@@ -238,12 +234,18 @@ async function cleanTable(database: PostgresSchema, table: string): Promise<void
   await run(`VACUUM (ANALYZE) ${table}`);
 }
 
-/** `$1` is the next transaction id at the start. A write in another database of the server also holds back snapshots. */
+const TABLE_STATE = `SELECT pg_total_relation_size(to_regclass($1))::bigint AS "bytes",
+  pg_relation_filenode(to_regclass($1))::bigint AS "file"`;
+
+/**
+ * Counts the transactions from before `$1`, the next transaction id at the start. A write in another database of the server
+ * also keeps dead rows from being removed.
+ */
 const OLDER_TRANSACTIONS = `SELECT count(*)::int + (pg_snapshot_xmin(pg_current_snapshot())::text::bigint < $1::text::bigint)::int AS "n"
   FROM pg_stat_activity WHERE "datname" = current_database() AND "pid" <> pg_backend_pid()
   AND "backend_xmin" IS NOT NULL AND age("backend_xmin") > age(($1::text::bigint % 4294967296)::text::xid)`;
 
-/** Returns false if some of them are still running after the timeout. */
+/** Returns false if some are still running after the timeout. */
 async function waitForOlderTransactions(database: PostgresSchema): Promise<boolean> {
   const { clock } = database;
   const run = execute(database);
