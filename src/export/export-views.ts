@@ -161,7 +161,7 @@ async function exportTable(
   for (const column of table.columns) {
     const isMeasured = column.type === 'numeric' && format.needsDecimalSpan;
     const span = isMeasured ? await snapshot.decimalSpan(table.name, column) : null;
-    columns.push({ ...column, stored: format.stored(column, span) });
+    columns.push({ ...column, stored: format.chooseType(column, span) });
   }
   const hasSameOptions =
     before?.format === format.name &&

@@ -70,7 +70,7 @@ function referenceOf({ relations, resources }: ViewModel, table: TableShape, nam
   return main === undefined ? null : `${main.name}.${main.key[0] ?? ''}`;
 }
 
-/** A deleted record has no child rows. */
+/** Only the main table needs a condition: a deleted record has no child rows. */
 function fromClause({ dialect }: ViewModel, { tables }: ViewedResource, table: TableShape): string {
   const [main] = tables;
   const from = ` FROM ${dialect.id(table.name)} AS ${ROW}`;
@@ -87,13 +87,13 @@ export function stateColumn({ profile, tables }: ViewedResource): Column | null 
   return tables[0]?.columns.find((column) => pathText(column.path) === wanted) ?? null;
 }
 
-/** True for a published state, given as a text; false if there is no state. */
+/** Returns a condition on `state`, an SQL text: true for a published state, false without a state. */
 export function isPublished({ dialect }: ViewModel, { profile }: ViewedResource, state: string): string {
   const values = (profile.state?.published ?? []).map((value) => dialect.literal(String(value)));
   return `COALESCE(${state} IN (${values.join(', ')}), ${dialect.no})`;
 }
 
-/** `is_published` for a view of the resource's own table. */
+/** `is_published` for a view of the resource's main table; `row` as in `finalColumn`. */
 function publishedColumn(model: ViewModel, resource: ViewedResource, row: string): ViewColumn[] {
   const state = stateColumn(resource);
   if (state === null) return [];
@@ -105,8 +105,9 @@ function publishedColumn(model: ViewModel, resource: ViewedResource, row: string
 }
 
 /**
- * `is_final` for a view of the resource's own table, whose alias is `row`; empty if the field of the window has no days.
- * Most rows are older than the first window that may change, which one subquery finds.
+ * `is_final` for a view of the table of reports: false while the service may still change the report of the row's day, that
+ * is, while the window of that day is open. Most rows are older than the first open window, which one subquery finds. Empty
+ * if the rows have no column with a day. `row` is the alias of the table with its dot, such as `r.`.
  */
 export function finalColumn(
   { dialect }: ViewModel,
@@ -118,9 +119,9 @@ export function finalColumn(
   const cell = `${row}${dialect.id(column.name)}`;
   const day = column.type === 'date' ? cell : dialect.converted(cell, column.type, 'date');
   const openWindows = ` FROM "_sync_windows" AS w WHERE w."resource" = ${dialect.literal(resource)} AND w."is_final" = 0 AND w."dropped_at" IS NULL`;
-  const first = `(SELECT ${dialect.day('min(w."window_start")')}${openWindows})`;
-  const inOne = `${day} >= ${dialect.day('w."window_start"')} AND ${day} < ${dialect.day('w."window_end"')}`;
-  const sql = `CASE WHEN ${day} IS NULL THEN NULL WHEN ${day} < ${first} THEN 1 = 1 ELSE NOT EXISTS (SELECT 1${openWindows} AND ${inOne}) END`;
+  const firstOpenDay = `(SELECT ${dialect.day('min(w."window_start")')}${openWindows})`;
+  const isInOpenWindow = `${day} >= ${dialect.day('w."window_start"')} AND ${day} < ${dialect.day('w."window_end"')}`;
+  const sql = `CASE WHEN ${day} IS NULL THEN NULL WHEN ${day} < ${firstOpenDay} THEN 1 = 1 ELSE NOT EXISTS (SELECT 1${openWindows} AND ${isInOpenWindow}) END`;
   return [
     columnWithoutSource('is_final', 'boolean', sql, 'False while the service may still change the window of the row.'),
   ];
@@ -164,8 +165,8 @@ function liveFiles({ dialect }: ViewModel, viewed: ViewedResource, columns: read
   const { id } = dialect;
   const { resource, tables } = viewed;
   const { name, key } = tables[0] ?? { name: '', key: [] };
-  const record = `JOIN ${id(name)} AS r ON r.${id(key[0] ?? '')} = ${FILE}.${id('record_id')}`;
-  const isLive = `r.${id('_deleted_at')} IS NULL AND ${FILE}.${id('valid_to')} IS NULL`;
+  const record = `JOIN ${id(name)} AS ${ROW} ON ${ROW}.${id(key[0] ?? '')} = ${FILE}.${id('record_id')}`;
+  const isLive = `${ROW}.${id('_deleted_at')} IS NULL AND ${FILE}.${id('valid_to')} IS NULL`;
   return {
     name: `${resource}_files_live`,
     resource,
