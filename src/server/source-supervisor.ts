@@ -13,7 +13,7 @@ import { releasedResources } from '../database/state/suspects.ts';
 import type { Warehouse } from '../database/warehouse.ts';
 import type { RateLimiterMetrics } from '../http/rate-limit/rate-limiter.ts';
 import type { Clock } from '../model/clock.ts';
-import { messageOf, SyncError } from '../model/errors.ts';
+import { errorReport, messageOf, SyncError } from '../model/errors.ts';
 import { timestampMs } from '../model/timestamp-text.ts';
 import { repeatUntilAborted, sleepOrAbort, untilAborted } from '../model/waiting.ts';
 import type { Metrics } from '../observe/metrics.ts';
@@ -277,7 +277,7 @@ function createFilesJob(
       if (due.length > 0) {
         const reports = await use((app) => app.files.fetch({ resources: due, signal, saved: activity.fileSaved }));
         logFiles(log, reports);
-        activity.filesStopBy(null);
+        activity.noteFilesStopped(null);
         await use((app) => app.files.updateNewestRuns(reports));
       }
       if (unreported.length > 0) await use((app) => reportMissing(app, unreported));
@@ -285,11 +285,11 @@ function createFilesJob(
     } catch (error) {
       if (signal.aborted) return;
       retryAt = clock.now() + FILES_RETRY_MS;
-      const { code, hint } = error instanceof SyncError ? error : { code: 'bug', hint: undefined };
+      const { code, hint } = errorReport(error);
       // The command that holds the lease, such as `files prune`, ends soon.
       if (code === 'lease_held') return log.debug({ error }, 'another process fetches the files');
       log.warn({ error, ...(hint === undefined ? {} : { hint }) }, `the files were deferred: ${messageOf(error)}`);
-      activity.filesStopBy(error);
+      activity.noteFilesStopped(error);
       // If the warehouse is what fails, the run cannot be updated either.
       if (due.length > 0) await use((app) => reportMissing(app, due, error)).catch(() => undefined);
     }

@@ -27,11 +27,11 @@ export function liveViews(model: ViewModel): View[] {
 }
 
 function describeTable({ resource, profile }: ViewedResource, { path }: TableShape): string {
-  const ofList = path.length > 0 ? profile.fields[pathText(path)]?.description : undefined;
-  if (ofList !== undefined) return ofList;
-  if (path.length > 0)
-    return `Lists ${visibleText(pathText(path))} within the live ${resource} records, one element a row.`;
-  return profile.description ?? `The ${resource} records of the service that are not deleted, one a row.`;
+  const list = pathText(path);
+  if (path.length === 0)
+    return profile.description ?? `The ${resource} records of the service that are not deleted, one a row.`;
+  const text = `Lists ${visibleText(list)} within the live ${resource} records, one element a row.`;
+  return profile.fields[list]?.description ?? text;
 }
 
 /** The alias of the view's own table. */
@@ -50,13 +50,11 @@ function liveColumns(model: ViewModel, resource: ViewedResource, table: TableSha
     source,
     references: referenceOf(model, table, stored),
   });
+  const isMain = table.path.length === 0;
   const keys = table.key.map((name, at) => column(name, at === 0 ? 'text' : 'integer', null));
-  const stamp = column('_synced_at', 'timestamp', null, table.path.length === 0 ? ROW : PARENT);
+  const stamp = column('_synced_at', 'timestamp', null, isMain ? ROW : PARENT);
   const sources = table.columns.map(({ name, type, path }) => column(name, type, visibleText(pathText(path))));
-  const computed =
-    table.path.length === 0
-      ? [...publishedColumn(model, resource, `${ROW}.`), ...finalColumn(model, resource, `${ROW}.`)]
-      : [];
+  const computed = isMain ? [...publishedColumn(model, resource), ...finalColumn(model, resource, `${ROW}.`)] : [];
   return [...keys, { ...stamp, description: SYNCED_AT }, ...sources, ...computed];
 }
 
@@ -93,15 +91,13 @@ export function isPublished({ dialect }: ViewModel, { profile }: ViewedResource,
   return `COALESCE(${state} IN (${values.join(', ')}), ${dialect.no})`;
 }
 
-/** `is_published` for a view of the resource's main table; `row` as in `finalColumn`. */
-function publishedColumn(model: ViewModel, resource: ViewedResource, row: string): ViewColumn[] {
+/** `is_published` for the view of the main table of a resource. */
+function publishedColumn(model: ViewModel, resource: ViewedResource): ViewColumn[] {
   const state = stateColumn(resource);
   if (state === null) return [];
-  const text = model.dialect.text(`${row}${model.dialect.id(state.name)}`, state.type);
-  const sql = isPublished(model, resource, text);
-  return [
-    columnWithoutSource('is_published', 'boolean', sql, `True if ${state.name} says that the record is published.`),
-  ];
+  const text = model.dialect.text(`${ROW}.${model.dialect.id(state.name)}`, state.type);
+  const description = `True if ${state.name} says that the record is published.`;
+  return [columnWithoutSource('is_published', 'boolean', isPublished(model, resource, text), description)];
 }
 
 /**
@@ -122,9 +118,8 @@ export function finalColumn(
   const firstOpenDay = `(SELECT ${dialect.day('min(w."window_start")')}${openWindows})`;
   const isInOpenWindow = `${day} >= ${dialect.day('w."window_start"')} AND ${day} < ${dialect.day('w."window_end"')}`;
   const sql = `CASE WHEN ${day} IS NULL THEN NULL WHEN ${day} < ${firstOpenDay} THEN 1 = 1 ELSE NOT EXISTS (SELECT 1${openWindows} AND ${isInOpenWindow}) END`;
-  return [
-    columnWithoutSource('is_final', 'boolean', sql, 'False while the service may still change the window of the row.'),
-  ];
+  const description = 'False while the service may still change the window of the row.';
+  return [columnWithoutSource('is_final', 'boolean', sql, description)];
 }
 
 const DAYS: ReadonlySet<ColumnType> = new Set(['date', 'timestamp', 'text']);
@@ -182,14 +177,9 @@ function fileColumns({ dialect }: ViewModel, { resource, tables: [main] }: Viewe
   // Stored as small integers, but shown as BIGINT like all integers.
   const number = (name: string, description: string): ViewColumn =>
     columnWithoutSource(name, 'integer', `CAST(${FILE}.${dialect.id(name)} AS BIGINT)`, description);
-  const key = columnWithoutSource(
-    `${resource}_id`,
-    'text',
-    `${FILE}.${dialect.id('record_id')}`,
-    `The ${resource} record.`,
-  );
+  const key = column('record_id', 'text', `The ${resource} record.`);
   return [
-    { ...key, references: main === undefined ? null : `${main.name}.${main.key[0] ?? ''}` },
+    { ...key, name: `${resource}_id`, references: main === undefined ? null : `${main.name}.${main.key[0] ?? ''}` },
     column('field', 'text', 'The name of the file in the profile.'),
     number('position', 'Its position if the record has several, from 0.'),
     column('url', 'text', 'The address from which it was requested.'),

@@ -250,10 +250,10 @@ export function isVersionDeclared({ version: { header, query } }: Versioned): bo
 /** Formats the version, such as `/v1, accept-version: v6.0`. */
 export function formatVersion(profile: Versioned): string {
   const { prefix, headers, query } = requestedVersion(profile);
-  const parts = [
+  const texts = [
     ...(prefix === '' ? [] : [prefix]),
     ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`),
     ...Object.entries(query).map(([name, value]) => `${name}=${value}`),
   ];
-  return parts.length === 0 ? 'no version' : parts.join(', ');
+  return texts.join(', ') || 'no version';
 }
