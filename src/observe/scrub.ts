@@ -45,11 +45,8 @@ export function scrub(text: string, secrets: readonly string[], replacement: str
  * may be words of its sentence: they are removed from external text by `scrub` before that is inserted.
  */
 export function scrubOwn(text: string, secrets: readonly string[], replacement: string = REPLACEMENT): string {
-  return scrub(
-    text,
-    secrets.filter((secret) => secret.length > MAX_SHORT_LENGTH),
-    replacement,
-  );
+  const long = secrets.filter((secret) => secret.length > MAX_SHORT_LENGTH);
+  return scrub(text, long, replacement);
 }
 
 /** True if `scrub` would remove something. */

@@ -31,15 +31,13 @@ export async function openInbox(
 ): Promise<Inbox> {
   const { database, own, close } = await openDatabase<InboxTables>(address, clock, INBOX_TABLES);
   const lock = LOCK_INBOX.compile(own);
-  const whileLocked = <T>(work: (session: Session) => Promise<T>, options?: TransactOptions): Promise<T> =>
-    transact(
-      database,
-      async (session) => {
-        await session.execute(lock.sql);
-        return work(session);
-      },
-      options,
-    );
+  const whileLocked = <T>(work: (session: Session) => Promise<T>, options?: TransactOptions): Promise<T> => {
+    const lockAndWork = async (session: Session): Promise<T> => {
+      await session.execute(lock.sql);
+      return work(session);
+    };
+    return transact(database, lockAndWork, options);
+  };
   const clean = (): Promise<boolean> => cleanTables(database, ['_sync_deliveries']);
   return {
     ...inboxQueries(own, close),
