@@ -171,10 +171,10 @@ Settings are read from --config, CONTENT_SYNC_CONFIG or config/content-sync.yaml
 Exit codes: 0 ok, 1 failed, 2 configuration or usage, 3 partial (a resource failed or records were rejected),
 4 deferred (the service requests a longer wait than max_wait), 130 interrupted.`;
 
-/** Runs one command line and returns the exit code. Never throws. What `given` lacks is taken from the process. */
+/** Runs one command line and returns the exit code. Never throws. `parts` replace those of the process, as in tests. */
 export async function runCli(
   args: readonly string[],
-  given: Pick<CliContext, 'version' | 'signal' | 'secrets'> & Partial<CliContext>,
+  parts: Pick<CliContext, 'version' | 'signal' | 'secrets'> & Partial<CliContext>,
 ): Promise<ExitCode> {
   let code: ExitCode = EXIT_CODES.ok;
   const context: CliContext = {
@@ -186,14 +186,14 @@ export async function runCli(
     clock: systemClock,
     umask: (mask) => void process.umask(mask),
     json: args.includes('--json'),
-    ...given,
+    ...parts,
     exit: (chosen) => {
       code = chosen;
     },
   };
   try {
     context.env = withEnvFile(context.env, context.cwd);
-    const root = await program(context, args);
+    const root = await createProgram(context, args);
     await root.parseAsync(args, { from: 'user' });
     return code;
   } catch (error) {
@@ -204,7 +204,8 @@ export async function runCli(
   }
 }
 
-async function program(context: CliContext, args: readonly string[]): Promise<Command> {
+/** Creates the program with all commands; only the one that is called is loaded, the others are lines of the help. */
+async function createProgram(context: CliContext, args: readonly string[]): Promise<Command> {
   const root = new Command('content-sync')
     .description('Keep a SQL copy of a content service: its content, images and analytics')
     .version(context.version, '-V, --version', 'Print the version')
@@ -220,13 +221,13 @@ async function program(context: CliContext, args: readonly string[]): Promise<Co
   const [first, second] = calledNames(args);
   const groups = new Map<string, Command>();
   for (const [name, { about, load, secretsOptional = false, in: group }] of Object.entries(COMMANDS)) {
-    const isAlone = first === name;
-    const isCalled = isAlone || (first === group && second === name);
+    const isFirst = first === name;
+    const isCalled = isFirst || (first === group && second === name);
     if (isCalled) context.secretsOptional = secretsOptional;
     const command = (isCalled ? (await load())(context) : new Command(name)).description(about);
     groups.set(name, command);
-    const parent = group === undefined || isAlone ? root : (groups.get(group) ?? root);
-    parent.addCommand(command, { hidden: group !== undefined && isAlone });
+    const parent = group === undefined || isFirst ? root : (groups.get(group) ?? root);
+    parent.addCommand(command, { hidden: group !== undefined && isFirst });
   }
   for (const command of root.commands) inherit(command, root);
   return root;

@@ -4,7 +4,7 @@ import type { Kysely } from 'kysely';
 import type { SourceSettings } from '../config/settings.ts';
 import { openWarehouse, openWarehouseToRead } from '../database/databases.ts';
 import { FILE_STATUSES, type FileStatus, type OwnTables } from '../database/own-tables.ts';
-import { countFiles, readFailedFiles, type FileFailure, readNextDue } from '../database/state/files.ts';
+import { countFiles, type FileFailure, readFailedFiles, readNextDue } from '../database/state/files.ts';
 import { ConfigError } from '../model/errors.ts';
 import { visibleText } from '../model/visible-text.ts';
 import { openStores } from '../object-store/open-stores.ts';
@@ -44,7 +44,7 @@ function verifyCommand(context: CliContext): Command {
     .option('--repair', 'Have the next run fetch missing and damaged files again')
     .action(async ({ repair, ...options }: SourceOptions & { repair?: true }) => {
       await forEachSource(context, options, [], async (chosen) => {
-        const verified = await withFiles(context, chosen, (kept) => verifyFiles(kept, repair === true));
+        const verified = await withFiles(context, chosen, (files) => verifyFiles(files, repair === true));
         const { name } = chosen.source;
         printReport(context, { source: name, ...verified }, verifiedText(name, verified));
         return verified.verdict === 'equal' ? EXIT_CODES.ok : EXIT_CODES.partial;
@@ -58,7 +58,7 @@ function pruneCommand(context: CliContext): Command {
     .action(async (options: SourceOptions) => {
       await forEachSource(context, options, [], async (chosen) => {
         const { profile, name } = chosen.source;
-        const pruned = await withFiles(context, chosen, (kept) => pruneFiles(kept, profile));
+        const pruned = await withFiles(context, chosen, (files) => pruneFiles(files, profile));
         printReport(context, { source: name, ...pruned }, prunedText(name, pruned));
       });
     });
@@ -71,7 +71,7 @@ function pruneCommand(context: CliContext): Command {
 async function withFiles<T>(
   context: CliContext,
   { source }: ChosenSource,
-  work: (kept: SourceFiles) => Promise<T>,
+  work: (files: SourceFiles) => Promise<T>,
 ): Promise<T> {
   const { clock, signal } = context;
   if (Object.keys(source.files.kept).length === 0) {
@@ -79,7 +79,7 @@ async function withFiles<T>(
       hint: 'set files.store of the source, and `files` of the resources in its profile',
     });
   }
-  // Without a warehouse nothing is created.
+  // Throws without a warehouse, which `openWarehouse` would create.
   await (await openWarehouseToRead(source.warehouse, clock)).close();
   const warehouse = await openWarehouse(source.warehouse, clock);
   return whileOpen(warehouse, () =>
@@ -108,15 +108,12 @@ function verifiedText(source: string, verified: FilesVerified): string {
   const kinds = Object.entries(faults.by_kind).map(
     ([kind, count]) => `${formatNumber(count)} × ${kind}: ${MEANINGS[kind] ?? kind}`,
   );
+  const unreferenced = `${formatCount(orphans.objects, 'content')} without a file, ${formatBytes(orphans.bytes)}`;
   const lines = [
     `${source}: ${state}: ${formatCount(objects, 'content')} of ${formatCount(files, 'file')}, ${formatBytes(bytes)}`,
     ...kinds.map((line) => `  ${line}`),
     ...faults.first.map((fault) => `    ${faultText(fault)}`),
-    ...(orphans.objects === 0
-      ? []
-      : [
-          `  ${formatCount(orphans.objects, 'content')} without a file, ${formatBytes(orphans.bytes)}: run content-sync files prune`,
-        ]),
+    ...(orphans.objects === 0 ? [] : [`  ${unreferenced}: run content-sync files prune`]),
     ...(repaired === null ? adviceFor(verified) : repairedLines(repaired)),
   ];
   return lines.map(visibleText).join('\n');
@@ -159,7 +156,7 @@ interface FieldStatus {
 
 type SourceFilesStatus = Awaited<ReturnType<typeof filesStatus>>;
 
-const MAX_TROUBLE = 20;
+const MAX_FAILURES = 20;
 
 /** Reads the status of the files of these resources from the warehouse. */
 async function filesStatus(
@@ -183,7 +180,7 @@ async function filesStatus(
     counts.bytes += bytes;
   }
   // Oldest first.
-  const trouble = await readFailedFiles(own, ['failed', 'refused'], MAX_TROUBLE, resources);
+  const trouble = await readFailedFiles(own, ['failed', 'refused'], MAX_FAILURES, resources);
   return { source, fields: [...fields.values()], next_due: await readNextDue(own, resources), trouble };
 }
 
@@ -202,20 +199,11 @@ function statusText({ source, fields, next_due: due, trouble }: SourceFilesStatu
   ]);
   const lines = alignedLines([[...HEAD], ...rows]);
   const next = due === null ? [] : [`next one due at ${due.slice(0, 19)} UTC`];
-  return [source, ...[...lines, ...next, ...trouble.map(troubleText)].map((line) => `  ${line}`)].join('\n');
+  return [source, ...[...lines, ...next, ...trouble.map(formatFailure)].map((line) => `  ${line}`)].join('\n');
 }
 
-function troubleText({
-  resource,
-  record_id,
-  field,
-  position,
-  status,
-  code,
-  error,
-  attempts,
-  due_at,
-}: FileFailure): string {
+function formatFailure(failure: FileFailure): string {
+  const { resource, record_id, field, position, status, code, error, attempts, due_at } = failure;
   const which = position === 0 ? field : `${field} ${position}`;
   const again = due_at === null ? '' : `, again at ${due_at.slice(0, 19)} UTC`;
   const tried = status === 'failed' ? ` (${formatNumber(attempts)} attempts${again})` : '';

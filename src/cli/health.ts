@@ -36,8 +36,8 @@ async function checkHealth(
     print(context, `this container runs ${main[0] ?? 'nothing'}, which is not checked`);
     return EXIT_CODES.ok;
   }
-  const { port, ...given } = { ...findOptions(main ?? []), ...options };
-  const settings = readSettings(context, given);
+  const { port, ...sourceOptions } = { ...findOptions(main ?? []), ...options };
+  const settings = readSettings(context, sourceOptions);
   const listeners = running === undefined ? [settings.serve, settings.worker] : [settings[running]];
   const urls = listeners.flatMap((listener) => healthUrl(listener.host, port ?? listener.port) ?? []);
   const answers = await Promise.all(urls.map(requestHealth));
@@ -64,7 +64,7 @@ function findOptions(args: string[]): HealthOptions {
   return { ...(typeof port === 'string' && { port }), ...(typeof config === 'string' && { config }) };
 }
 
-/** A process that listens on all addresses is asked at that of this machine. */
+/** Returns null without a port. A process that listens on all addresses is asked at the loopback address. */
 function healthUrl(host: string, port: string | number | null): string | null {
   if (port === null) return null;
   const address = ['0.0.0.0', '::', ''].includes(host) ? '127.0.0.1' : host;

@@ -99,14 +99,9 @@ function listSources(config: YamlFile, context: SourceContext): ListedSources {
   if (isPlainMap(written)) {
     const sources = valueAt(config.value, ['sources']);
     const { file, path, locate } = config;
-    const entries = Object.keys(written).map((name) => ({
-      name,
-      file,
-      path,
-      value: valueAt(sources, [name]),
-      locate,
-      faults: [],
-    }));
+    const entries = Object.keys(written).map((name) => {
+      return { name, file, path, value: valueAt(sources, [name]), locate, faults: [] };
+    });
     const message = 'expected at least one source, got a map';
     const empty = entries.length > 0 ? [] : [config.locate({ path: ['sources'], part: 'value', message })];
     return { isFolder: false, entries, faults: empty };

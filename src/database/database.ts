@@ -1,4 +1,4 @@
-// The interface that each kind of database implements, with its requests and reports.
+// The interface that each kind of database (SQLite, Postgres) implements, with the types of its arguments and results.
 import type { Kysely } from 'kysely';
 import type { Clock } from '../model/clock.ts';
 import type { Coordination } from './coordination.ts';
@@ -17,13 +17,16 @@ export interface Database {
   readonly shown: string;
   /** Its file; null for a server. */
   readonly file: string | null;
-  /** What processes of many machines share; null if one process does all the work. */
+  /** Lets processes of several machines share the work; null if one process does all of it (SQLite). */
   readonly shared: SharedDatabase | null;
   /** Opens (and creates, and migrates) the warehouse. */
   openWarehouse(clock: Clock): Promise<Warehouse>;
   /** Opens the warehouse for reading, and changes nothing. Null if it has no internal tables. */
   openExistingWarehouse(clock: Clock): Promise<WarehouseReader | null>;
-  /** Opens a snapshot of the warehouse; `isShared` after `SnapshotLost`. Null if it has no internal tables. */
+  /**
+   * Opens a snapshot of the warehouse; null if it has no internal tables. `isShared` is true if another process has written
+   * to the file of an earlier snapshot (`SnapshotLost`).
+   */
   openSnapshot(clock: Clock, isShared: boolean): Promise<SnapshotReader | null>;
   /** Returns names of external tables and views. Throws `ConfigError` if the warehouse could not be created. */
   assertWritable(clock: Clock): Promise<ReadonlySet<string>>;
@@ -35,15 +38,15 @@ export interface Database {
   openExistingInbox(clock: Clock): Promise<InboxViewer | null>;
   /** Grants a role the right to read the copied tables and views, or revokes it. */
   changeReaders(clock: Clock, request: ReadersRequest): Promise<Readers>;
-  /** Writes the warehouse as of now into a file; returns its bytes. Throws `ConfigError` with another way on a server. */
+  /** Writes the warehouse as of now into a file; returns its size. On a server, throws `ConfigError` with a hint. */
   backUp(to: string, signal: AbortSignal): Promise<number>;
-  /** Throws if the warehouse is gone. `own` is called if the database itself has to be queried. */
+  /** Throws if the file no longer exists. Only a server calls `own`, to query its sizes. */
   storedSizes(own: () => Kysely<OwnTables>): Promise<StoredSizes>;
 }
 
 /** Options that only some databases use. */
 export interface InboxOptions {
-  /** Called in the transaction that leaves waiting deliveries, to request that they are processed. */
+  /** Called in the transaction that stores deliveries, to request that a process handles them. */
   requestDrain?: (execute: ExecuteSql) => Promise<void>;
 }
 
@@ -60,11 +63,11 @@ export interface SharedDatabase {
 
 /** Statements on tables that all sources of a database share. */
 export interface SharedStatements {
-  /** Waits for the server if it is away: a statement may then run twice. */
+  /** Waits while the server cannot be reached: a statement may then run twice. */
   readonly execute: ExecuteSql;
   /**
-   * Runs one or several statements on a separate connection, with the driver's own types. Retries for `retryForMs` while
-   * the server is away, so that they may run twice; 0 for a single attempt.
+   * Runs one or several statements on a separate connection, and returns values as the driver does. Retries for
+   * `retryForMs` while the server cannot be reached, so that they may run twice; 0 for a single attempt.
    */
   run(text: string, values: readonly unknown[] | undefined, retryForMs: number): Promise<{ rows: unknown[] }>;
   close(): Promise<void>;

@@ -11,8 +11,8 @@ import { EXPORT_FORMATS } from './formats/all-formats.ts';
 import type { ExportColumn, ExportFormat, FileOptions } from './formats/export-format.ts';
 import { type Manifest, MANIFEST_VERSION, type ManifestTable, manifestText, readManifest } from './manifest.ts';
 import { chooseLayout } from './month-layout.ts';
-import { LOCK, NEXT_MANIFEST } from './targets/local-folder.ts';
 import { type ExportTarget, MANIFEST } from './targets/export-target.ts';
+import { LOCK, NEXT_MANIFEST } from './targets/local-folder.ts';
 import { writeTable } from './write-table.ts';
 
 /** What to export, where to, and how. */
@@ -161,7 +161,7 @@ async function exportTable(
   for (const column of table.columns) {
     const isMeasured = column.type === 'numeric' && format.needsDecimalSpan;
     const span = isMeasured ? await snapshot.decimalSpan(table.name, column) : null;
-    columns.push({ ...column, stored: format.stored(column, span) });
+    columns.push({ ...column, stored: format.chooseType(column, span) });
   }
   const hasSameOptions =
     before?.format === format.name &&

@@ -95,7 +95,7 @@ export function fixColumns({ owned }: LoadContext, { tables }: ResourceShape, er
   owned.fixedColumns = [...owned.fixedColumns, ...fixed];
 }
 
-/** The profile with the types of these columns fixed, as if it had named them. */
+/** Returns the profile as if it set the types of these columns. */
 function withFixedColumns<P extends ShapeProfile>(profile: P, columns: readonly FixedColumn[]): P {
   if (columns.length === 0) return profile;
   const fields = columns.map(({ path, type, by }) => {
@@ -104,7 +104,7 @@ function withFixedColumns<P extends ShapeProfile>(profile: P, columns: readonly 
   return { ...profile, fields: { ...profile.fields, ...Object.fromEntries(fields) } };
 }
 
-/** Names of existing tables and views, and names that are reserved for other resources. */
+/** Returns the names of existing tables and views, and names that are reserved for other resources. */
 export async function takenNames({ warehouse, owned, whole }: LoadContext, shape: ResourceShape): Promise<Set<string>> {
   const taken = await warehouse.rows.tableNames();
   for (const { name } of shape.tables) taken.delete(name);
@@ -113,7 +113,7 @@ export async function takenNames({ warehouse, owned, whole }: LoadContext, shape
   return taken;
 }
 
-/** Integer columns that become double although they hold digits that a double would lose, as `table column`. */
+/** Returns the integer columns that become double although a double would lose digits of their values: `table column`. */
 async function numericColumns(warehouse: Warehouse, changes: readonly ShapeChange[]): Promise<Set<string>> {
   const numeric = new Set<string>();
   for (const { table, column, from } of changes) {
@@ -151,7 +151,7 @@ export async function finishReshape(context: LoadContext): Promise<void> {
   }
 }
 
-/** The profile for stored bodies: values that its contract discards stay discarded, and no body is rejected. */
+/** Returns the profile for stored bodies: values that its contract discards stay discarded, and no body is rejected. */
 export function lenientProfile(profile: ResourceProfile): ResourceProfile {
   return { ...profile, contract: profile.contract === 'evolve' ? 'evolve' : 'discard_value' };
 }
@@ -182,7 +182,7 @@ interface TableGrowth {
   before: ResourceShape | null;
   after: ResourceShape;
   changes: readonly ShapeChange[];
-  /** True if external views that cannot follow are dropped. */
+  /** True if external views that do not fit the new types are dropped. */
   dropsOthers?: boolean;
 }
 

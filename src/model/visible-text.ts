@@ -12,12 +12,12 @@ export function visibleText(text: string): string {
   return text.replace(INVISIBLE, escape);
 }
 
-function escape(mark: string): string {
-  const units = Array.from({ length: mark.length }, (_, at) => mark.charCodeAt(at));
+function escape(character: string): string {
+  const units = Array.from({ length: character.length }, (_, at) => character.charCodeAt(at));
   return units.map((unit) => `\\u${unit.toString(16).padStart(4, '0')}`).join('');
 }
 
-/** The last word of a credential's name. */
+/** Words with which the name of a credential ends. */
 const SECRET_WORDS: ReadonlySet<string> = new Set(
   'key secret password passwd pass pwd pin otp token jwt credential authorization auth cookie session sid sig signature'
     .split(' ')

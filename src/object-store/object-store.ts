@@ -2,7 +2,7 @@
 import type { Readable } from 'node:stream';
 import { SyncError } from '../model/errors.ts';
 
-/** A content in a store. */
+/** The content of a file in a store. */
 export interface StoredObject {
   sha256: string;
   bytes: number;
@@ -32,7 +32,7 @@ export interface ObjectStore {
   remove(sha256: string): Promise<void>;
   /** Removes unfinished downloads and uploads that are older than this; returns their number. */
   removeUnfinished(olderThanMs: number): Promise<number>;
-  /** Stores the name of the database that owns the store, letters and digits, unless there is one. */
+  /** Marks the store as that of a database, by a name of letters and digits, unless it has an owner. */
   setOwner(owner: string): Promise<void>;
   /** The stored owner; null without one. */
   owner(): Promise<string | null>;
@@ -44,9 +44,9 @@ export const OWNER = '.owner';
 
 const SHA256 = /^[0-9a-f]{64}$/;
 
-/** The path of an object below its store: a folder by its first two digits, and its hash. */
+/** Returns the path of an object below its store: a folder named by its first two digits, and its hash. */
 export function objectPath(sha256: string): string {
-  // A text from a service must not lead to another path.
+  // The hash may come from a service, which must not choose another path.
   if (!SHA256.test(sha256)) throw objectMissing(sha256);
   return `${sha256.slice(0, 2)}/${sha256}`;
 }

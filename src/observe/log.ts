@@ -1,7 +1,4 @@
-/**
- * The log (`createLog`): one JSON object per line, without secrets. Lines that no process reads are dropped, so that the
- * log never blocks a sync. A line that is written during a run also names the run and its resource (`withinRun`).
- */
+// The log (`createLog`), and the run and resource that each line of a run names (`withinRun`).
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { type DestinationStream, type Logger, pino } from 'pino';
 import { errorReport } from '../model/errors.ts';

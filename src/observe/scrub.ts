@@ -6,9 +6,9 @@
 const REPLACEMENT = '***';
 /** A secret up to this length may be part of ordinary words and numbers, so it is only replaced as a whole word. */
 const MAX_SHORT_LENGTH = 7;
-/** Encoded forms of shorter secrets would match by chance. */
+/** The base64 or hex form of a shorter secret would match other text by chance. */
 const MIN_ENCODED_LENGTH = 6;
-/** A cut text (it ends in `…`) may end in the beginning of a secret; fewer characters reveal nothing. */
+/** A text that was cut at `…` may end with the beginning of a secret; fewer characters of it reveal nothing. */
 const MIN_CUT_LENGTH = 4;
 
 /** The spellings of a secret: plain, and as JSON, URLs, HTML forms and headers write it. */
@@ -41,15 +41,12 @@ export function scrub(text: string, secrets: readonly string[], replacement: str
 }
 
 /**
- * Replaces secrets in text of content-sync, except for short ones, which may be words of the sentence. Quotations are
- * scrubbed of short secrets before they are inserted.
+ * Replaces secrets in a text that content-sync has written, such as a log line. Short secrets stay, because `day` or `401`
+ * may be words of its sentence: they are removed from external text by `scrub` before that is inserted.
  */
 export function scrubOwn(text: string, secrets: readonly string[], replacement: string = REPLACEMENT): string {
-  return scrub(
-    text,
-    secrets.filter((secret) => secret.length > MAX_SHORT_LENGTH),
-    replacement,
-  );
+  const long = secrets.filter((secret) => secret.length > MAX_SHORT_LENGTH);
+  return scrub(text, long, replacement);
 }
 
 /** True if `scrub` would remove something. */
@@ -100,7 +97,7 @@ function wordPattern(secret: string): RegExp {
   return new RegExp(`(?<=^|[^A-Za-z0-9]|\\\\[bfnrt]|%[0-9A-Fa-f]{2})${RegExp.escape(secret)}(?![A-Za-z0-9])`, 'g');
 }
 
-/** Escapes the text for JSON, a URL and a form, each in its usual variants. */
+/** Escapes the text for JSON (also as ASCII, with `\/`), a URL and a form (hex digits in both cases). */
 function escapes(text: string): string[] {
   const json = JSON.stringify(text).slice(1, -1);
   const ascii = json
@@ -124,7 +121,7 @@ function encodings(secret: string): string[] {
   return [...new Set([...base64, hex, hex.toUpperCase(), bytes.join(',')])];
 }
 
-/** Replaces the beginning of a secret at the end of the text. */
+/** Replaces the beginning of a secret with which the text ends. */
 function withoutBeginning(text: string, secrets: readonly string[], replacement: string): string {
   for (const { spellings } of secrets.map(spellSecret)) {
     for (const spelling of spellings) {

@@ -1,4 +1,5 @@
-// Does the work on a SQLite source in this process; `cluster/cluster.ts` does it for Postgres.
+// The work on a SQLite source (scans, deliveries, maintenance), which one process does alone. On Postgres several processes
+// share it by a queue (`cluster/cluster.ts`).
 import type PQueue from 'p-queue';
 import type { Clock } from '../model/clock.ts';
 import { type App, openApp } from './app.ts';
@@ -15,14 +16,14 @@ interface LocalWorkOptions extends WatchedSource {
   opening: PQueue;
 }
 
-/** Records that are fetched one after the other need not acquire their resource each time. */
+/** Records that are fetched within this time of each other need not acquire their resource again. */
 export const OWNED_LINGER_MS = 1_000;
 
 /**
- * All work on a source is done by this process, which keeps it open. It owns a resource only during a run, so
- * that a command may sync it in between.
+ * Creates the work on a source that this process keeps open. It owns a resource only during a run, so that a command may
+ * sync the resource in between.
  */
-export function localWork(options: LocalWorkOptions): SourceWork {
+export function createLocalWork(options: LocalWorkOptions): SourceWork {
   const { source, clock, log, secrets, activity, watcher, inbox, opening } = options;
   let app: App | null = null;
   let drain: Drain | null = null;
@@ -41,8 +42,8 @@ export function localWork(options: LocalWorkOptions): SourceWork {
         return openApp({ source, clock, log, secrets, attempted, lingerMs: OWNED_LINGER_MS });
       });
       opened.defer(() => open.close());
-      const reading = new AbortController();
-      opened.defer(() => reading.abort(endingError()));
+      const closing = new AbortController();
+      opened.defer(() => closing.abort(endingError()));
       opened.defer(() => {
         app = null;
       });
@@ -53,8 +54,8 @@ export function localWork(options: LocalWorkOptions): SourceWork {
         use: (work) => work(open),
         scan: (resource, command, signal) => pauses.syncUnlessPaused(open, resource, command, watcher, signal),
         startDrain: (scan) => {
-          const parts = { ...options, app: open, pauses, scan, signal: reading.signal };
-          drain = inbox === null ? null : startDrain({ ...parts, inbox });
+          const { signal } = closing;
+          drain = inbox === null ? null : startDrain({ ...options, inbox, app: open, pauses, scan, signal });
           return drain;
         },
         maintain: () => open.warehouse.upkeep(),

@@ -8,7 +8,7 @@ import { scrubOwn } from '../observe/scrub.ts';
 import { Alerts, alertSettings, type AlertSource } from './alerts/alerts.ts';
 import { Cluster, isShared } from './cluster/cluster.ts';
 import { createControls } from './controls/create-controls.ts';
-import { localWork } from './local-work.ts';
+import { createLocalWork } from './local-work.ts';
 import { type ReceivedInbox, SourceSupervisor, type WatchedSource, watchSource } from './source-supervisor.ts';
 import { createCollector } from './status/collect.ts';
 import { exposeStatus } from './status/metrics.ts';
@@ -73,7 +73,7 @@ export async function serveSources(options: ServeSourcesOptions) {
     const inbox = source.webhook === null ? null : findInbox(source.name);
     const supervisor = isShared(source)
       ? cluster.supervise(each, inbox)
-      : new SourceSupervisor({ ...each, clock, work: localWork({ ...each, clock, secrets, inbox, opening }) });
+      : new SourceSupervisor({ ...each, clock, work: createLocalWork({ ...each, clock, secrets, inbox, opening }) });
     if (!isShared(source)) supervisor.setLeader(true);
     served.set(source.name, { supervisor, parts: statusParts(each, supervisor, inbox, secrets) });
   }

@@ -1,7 +1,7 @@
 // Counts what happens in one source (requests, rows, webhooks, files) for the status page and Prometheus.
 import type { AttemptEvent } from '../http/client.ts';
 import type { Clock } from '../model/clock.ts';
-import { messageOf, SyncError } from '../model/errors.ts';
+import { errorReport } from '../model/errors.ts';
 import type { ScanMode } from '../model/vocabulary.ts';
 import { CHANGING, type FileResult, type Metrics, ROW_RESULTS, type RowResult, type Via } from '../observe/metrics.ts';
 import { advanceResource, type ResourceProgress, startResource, waitingResource } from '../observe/progress.ts';
@@ -45,7 +45,7 @@ const FILE_RESULTS: Readonly<Record<FetchedFile['outcome']['is'], FileResult | n
   deferred: null,
 };
 
-/** The result of the row by the final outcome of its delivery; null if no row changed. Other outcomes are not final. */
+/** The result of a row by the final outcome of its delivery; null if no row changed. Absent outcomes are not final. */
 const DELIVERY_RESULTS: Readonly<Partial<Record<DrainOutcome, RowResult | null>>> = {
   loaded: 'updated',
   unchanged: 'unchanged',
@@ -55,10 +55,7 @@ const DELIVERY_RESULTS: Readonly<Partial<Record<DrainOutcome, RowResult | null>>
   scanned: null,
 };
 
-/**
- * Recent activity of one source, in memory: its methods are called with everything that happens, the status page shows
- * it, and Prometheus counts it.
- */
+/** The recent activity of one source, in memory. Its methods are called with everything that happens. */
 export class SourceActivity implements RunWatcher {
   readonly source: string;
   readonly requests = new MinuteSeries();
@@ -144,10 +141,10 @@ export class SourceActivity implements RunWatcher {
   }
 
   /** Called when an error stops all files, and with null when they resume. */
-  filesStopBy(error: unknown): void {
+  noteFilesStopped(error: unknown): void {
     const since = this.filesStopped?.since ?? this.#clock.now();
-    const { code, hint = null } = error instanceof SyncError ? error : { code: 'bug' };
-    this.filesStopped = error === null ? null : { code, message: messageOf(error), hint, since };
+    const { code, message, hint = null } = errorReport(error);
+    this.filesStopped = error === null ? null : { code, message, hint, since };
   }
 
   /** Called with each fetched file, once its result is stored. */
@@ -189,7 +186,6 @@ export class SourceActivity implements RunWatcher {
   }
 }
 
-// Counts per minute and quantiles of the last hour, in memory.
 const MINUTE_MS = 60_000;
 const SERIES_MINUTES = 60;
 const HOUR_MS = SERIES_MINUTES * MINUTE_MS;
@@ -227,11 +223,11 @@ class RecentValues {
     if (this.#samples.length > MAX_SAMPLES) this.#samples = this.#samples.slice(-MAX_SAMPLES / 2);
   }
 
-  /** The values below which these parts of all are, such as 0.5 and 0.95; null if there were no values. */
-  quantiles(now: number, ...parts: readonly number[]): (number | null)[] {
+  /** Returns quantiles, such as 0.5 (the median) and 0.95; null if there were no values. */
+  quantiles(now: number, ...fractions: readonly number[]): (number | null)[] {
     const values = this.#samples
       .flatMap(({ at, value }) => (at > now - HOUR_MS ? [value] : []))
       .toSorted((a, b) => a - b);
-    return parts.map((part) => values[Math.ceil(values.length * part) - 1] ?? null);
+    return fractions.map((fraction) => values[Math.ceil(values.length * fraction) - 1] ?? null);
   }
 }

@@ -1,4 +1,5 @@
-// Keeps one source open and fresh while `serve` runs: schedule, deliveries, confirmed deletes, files.
+// Keeps one source open and fresh while `serve` runs: schedule, deliveries, confirmed deletes, files. Several processes on one
+// Postgres may serve the same source; only the one that leads it runs what is due.
 import type { Logger } from 'pino';
 import type { ResourceProfile } from '../config/profile/profile.ts';
 import type { SourceSettings } from '../config/settings.ts';
@@ -12,7 +13,7 @@ import { releasedResources } from '../database/state/suspects.ts';
 import type { Warehouse } from '../database/warehouse.ts';
 import type { RateLimiterMetrics } from '../http/rate-limit/rate-limiter.ts';
 import type { Clock } from '../model/clock.ts';
-import { messageOf, SyncError } from '../model/errors.ts';
+import { errorReport, messageOf, SyncError } from '../model/errors.ts';
 import { timestampMs } from '../model/timestamp-text.ts';
 import { repeatUntilAborted, sleepOrAbort, untilAborted } from '../model/waiting.ts';
 import type { Metrics } from '../observe/metrics.ts';
@@ -71,7 +72,7 @@ export interface WatchedSource {
   watcher: RunWatcher;
 }
 
-/** Gives a source its log and what this process counts about it; `startLevel` is that of the start of a run. */
+/** Creates the log of a source, and its counters for status and metrics. Starts of runs are logged at `startLevel`. */
 export function watchSource(
   source: SourceSettings,
   { clock, log, metrics }: { clock: Clock; log: Logger; metrics: Metrics },
@@ -111,8 +112,8 @@ export class SourceSupervisor {
   /** Null while the source is not open, or another process leads it. */
   #scheduler: Scheduler | null = null;
   #isLeader = false;
-  /** Aborted when the lead is gained or lost. */
-  #term = new AbortController();
+  /** Aborted when this process becomes the leader of the source, or no longer is. */
+  #leaderChange = new AbortController();
 
   constructor(options: SupervisorOptions) {
     this.source = options.source;
@@ -155,8 +156,8 @@ export class SourceSupervisor {
   setLeader(isLeader: boolean): void {
     if (isLeader === this.#isLeader) return;
     this.#isLeader = isLeader;
-    this.#term.abort(endingError());
-    this.#term = new AbortController();
+    this.#leaderChange.abort(endingError());
+    this.#leaderChange = new AbortController();
   }
 
   /** Aborts the work in progress, and waits for its end. */
@@ -170,7 +171,7 @@ export class SourceSupervisor {
     const { signal } = this.#stopping;
     while (!signal.aborted) {
       try {
-        await this.#whileOpen(signal);
+        await this.#superviseOnce(signal);
       } catch (error) {
         this.#problem = error;
         if (error !== signal.reason) log.error({ error }, `the source cannot be opened: ${messageOf(error)}`);
@@ -180,7 +181,7 @@ export class SourceSupervisor {
   }
 
   /** Opens the source, and runs what is due while this process leads it, until it is stopped. */
-  async #whileOpen(stopping: AbortSignal): Promise<void> {
+  async #superviseOnce(stopping: AbortSignal): Promise<void> {
     await using opened = new AsyncDisposableStack();
     const pings = createPings(this.source.ping, this.#options.log);
     opened.defer(() => pings.close());
@@ -191,12 +192,13 @@ export class SourceSupervisor {
       this.#open = null;
     });
     while (!stopping.aborted) {
-      const term = AbortSignal.any([stopping, this.#term.signal]);
-      await (this.#isLeader ? this.#work(open, pings, term) : untilAborted(term));
+      const signal = AbortSignal.any([stopping, this.#leaderChange.signal]);
+      await (this.#isLeader ? this.#lead(open, pings, signal) : untilAborted(signal));
     }
   }
 
-  async #work(open: OpenSource, pings: Pings, term: AbortSignal): Promise<void> {
+  /** Runs what is due until the signal. */
+  async #lead(open: OpenSource, pings: Pings, signal: AbortSignal): Promise<void> {
     const { source, clock, log, work } = this.#options;
     const { own } = open.warehouse;
     const scheduler = new Scheduler({
@@ -213,10 +215,10 @@ export class SourceSupervisor {
     this.#scheduler = scheduler;
     scheduler.start();
     const failed = (error: unknown): void => log.warn({ error }, `the maintenance was deferred: ${messageOf(error)}`);
-    const period = { clock, everyMs: work.maintenanceIntervalMs, signal: term, failed };
+    const period = { clock, everyMs: work.maintenanceIntervalMs, signal, failed };
     // A job that hangs does not delay the others.
-    const jobs = [open.maintain, () => deleteRequested(open, term), createFilesJob(this.#options, open)];
-    await Promise.all(jobs.map((job) => repeatUntilAborted(period, () => job(term))));
+    const jobs = [open.maintain, () => deleteRequested(open, signal), createFilesJob(this.#options, open)];
+    await Promise.all(jobs.map((job) => repeatUntilAborted(period, () => job(signal))));
     this.#scheduler = null;
     // In parallel: the drain finishes its fetches, but does not wait for syncs that it has requested.
     await Promise.all([scheduler.stop(), drain?.stop()]);
@@ -249,8 +251,8 @@ export function endingError(): SyncError {
   return new SyncError('interrupted', 'serve is ending', { recovery: 'stop' });
 }
 
-/** How long after an error that stopped all files they are tried again. */
-const RETRY_MS = 30_000;
+/** Pause of the files job after an error that stopped all files. */
+const FILES_RETRY_MS = 30_000;
 
 /**
  * Returns the job that fetches the files of a source that are due, and reports in the newest run of each resource which
@@ -261,7 +263,7 @@ function createFilesJob(
   { warehouse, use }: OpenSource,
 ): (signal: AbortSignal) => Promise<void> {
   let retryAt = 0;
-  /** The newest runs whose files were reported. */
+  /** The run of each resource in which missing files were last reported. */
   let reported: ReadonlyMap<string, string> = new Map();
   return async (signal) => {
     const now = clock.now();
@@ -270,25 +272,24 @@ function createFilesJob(
     try {
       const found = await findDueFiles(warehouse, source, now);
       due = found.due;
-      const isNew = ([resource, run]: [string, string]): boolean =>
-        !due.includes(resource) && reported.get(resource) !== run;
-      const unreported = [...found.runs].filter(isNew).map(([resource]) => resource);
+      const others = [...found.runs].filter(([resource]) => !due.includes(resource));
+      const unreported = others.flatMap(([resource, run]) => (reported.get(resource) === run ? [] : [resource]));
       if (due.length > 0) {
         const reports = await use((app) => app.files.fetch({ resources: due, signal, saved: activity.fileSaved }));
         logFiles(log, reports);
-        activity.filesStopBy(null);
+        activity.noteFilesStopped(null);
         await use((app) => app.files.updateNewestRuns(reports));
       }
       if (unreported.length > 0) await use((app) => reportMissing(app, unreported));
       reported = found.runs;
     } catch (error) {
       if (signal.aborted) return;
-      retryAt = clock.now() + RETRY_MS;
-      const { code, hint } = error instanceof SyncError ? error : { code: 'bug', hint: undefined };
-      // A command that fetches files, or prunes the store, ends soon.
+      retryAt = clock.now() + FILES_RETRY_MS;
+      const { code, hint } = errorReport(error);
+      // The command that holds the lease, such as `files prune`, ends soon.
       if (code === 'lease_held') return log.debug({ error }, 'another process fetches the files');
       log.warn({ error, ...(hint === undefined ? {} : { hint }) }, `the files were deferred: ${messageOf(error)}`);
-      activity.filesStopBy(error);
+      activity.noteFilesStopped(error);
       // If the warehouse is what fails, the run cannot be updated either.
       if (due.length > 0) await use((app) => reportMissing(app, due, error)).catch(() => undefined);
     }

@@ -150,13 +150,11 @@ export function isBehindCursor({ walk_since, cursor }: CheckpointRow, zone: Load
   return walk_since !== null && cursor !== null && toEpochMs(walk_since, zone) > toEpochMs(cursor, zone);
 }
 
-type Cursor = Pick<CheckpointRow, 'cursor' | 'cursor_key'>;
-
 /**
  * The cursor after a scan. If no record had a time of its own, the service still filters by times that it does not show:
  * then its clock is the cursor, unless a later scan listed nothing.
  */
-function nextCursor(scanned: CheckpointRow, zone: LoadedPage['zone']): Cursor {
+function nextCursor(scanned: CheckpointRow, zone: LoadedPage['zone']): Pick<CheckpointRow, 'cursor' | 'cursor_key'> {
   const { cursor, cursor_key, walk_high_water, walk_high_key } = scanned;
   const known = { cursor, cursor_key };
   const isFirstOrListsRecords = cursor === null || scanned.walk_records > 0;

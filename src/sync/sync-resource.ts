@@ -32,8 +32,8 @@ export async function syncResource(context: RunContext, planned: ScanPlan, isFil
   owned.fixedColumns = [];
   await owned.runAlone(() => refreshViews(context));
   await growCalendar(context);
-  // A run that was killed after its last page has not compared its scan with the rows. If the credential had changed before
-  // that scan, it is now that of the last full scan.
+  // A run that was killed after its last page has not compared its scan with the rows, so this run does. If that scan was made
+  // with a new credential, `detectDeletes` stores it as that of the last full scan.
   const newCredential = await detectDeletes(context);
   const checkpoint =
     newCredential === null ? planned.checkpoint : { ...planned.checkpoint, full_credential: newCredential };

@@ -27,11 +27,11 @@ export function liveViews(model: ViewModel): View[] {
 }
 
 function describeTable({ resource, profile }: ViewedResource, { path }: TableShape): string {
-  const ofList = path.length > 0 ? profile.fields[pathText(path)]?.description : undefined;
-  if (ofList !== undefined) return ofList;
-  if (path.length > 0)
-    return `Lists ${visibleText(pathText(path))} within the live ${resource} records, one element a row.`;
-  return profile.description ?? `The ${resource} records of the service that are not deleted, one a row.`;
+  const list = pathText(path);
+  if (path.length === 0)
+    return profile.description ?? `The ${resource} records of the service that are not deleted, one a row.`;
+  const text = `Lists ${visibleText(list)} within the live ${resource} records, one element a row.`;
+  return profile.fields[list]?.description ?? text;
 }
 
 /** The alias of the view's own table. */
@@ -50,13 +50,11 @@ function liveColumns(model: ViewModel, resource: ViewedResource, table: TableSha
     source,
     references: referenceOf(model, table, stored),
   });
+  const isMain = table.path.length === 0;
   const keys = table.key.map((name, at) => column(name, at === 0 ? 'text' : 'integer', null));
-  const stamp = column('_synced_at', 'timestamp', null, table.path.length === 0 ? ROW : PARENT);
+  const stamp = column('_synced_at', 'timestamp', null, isMain ? ROW : PARENT);
   const sources = table.columns.map(({ name, type, path }) => column(name, type, visibleText(pathText(path))));
-  const computed =
-    table.path.length === 0
-      ? [...publishedColumn(model, resource, `${ROW}.`), ...finalColumn(model, resource, `${ROW}.`)]
-      : [];
+  const computed = isMain ? [...publishedColumn(model, resource), ...finalColumn(model, resource, `${ROW}.`)] : [];
   return [...keys, { ...stamp, description: SYNCED_AT }, ...sources, ...computed];
 }
 
@@ -70,7 +68,7 @@ function referenceOf({ relations, resources }: ViewModel, table: TableShape, nam
   return main === undefined ? null : `${main.name}.${main.key[0] ?? ''}`;
 }
 
-/** A deleted record has no child rows. */
+/** Only the main table needs a condition: a deleted record has no child rows. */
 function fromClause({ dialect }: ViewModel, { tables }: ViewedResource, table: TableShape): string {
   const [main] = tables;
   const from = ` FROM ${dialect.id(table.name)} AS ${ROW}`;
@@ -87,26 +85,25 @@ export function stateColumn({ profile, tables }: ViewedResource): Column | null 
   return tables[0]?.columns.find((column) => pathText(column.path) === wanted) ?? null;
 }
 
-/** True for a published state, given as a text; false if there is no state. */
+/** Returns a condition on `state`, an SQL text: true for a published state, false without a state. */
 export function isPublished({ dialect }: ViewModel, { profile }: ViewedResource, state: string): string {
   const values = (profile.state?.published ?? []).map((value) => dialect.literal(String(value)));
   return `COALESCE(${state} IN (${values.join(', ')}), ${dialect.falseLiteral})`;
 }
 
-/** `is_published` for a view of the resource's own table. */
-function publishedColumn(model: ViewModel, resource: ViewedResource, row: string): ViewColumn[] {
+/** `is_published` for the view of the main table of a resource. */
+function publishedColumn(model: ViewModel, resource: ViewedResource): ViewColumn[] {
   const state = stateColumn(resource);
   if (state === null) return [];
-  const text = model.dialect.text(`${row}${model.dialect.id(state.name)}`, state.type);
-  const sql = isPublished(model, resource, text);
-  return [
-    columnWithoutSource('is_published', 'boolean', sql, `True if ${state.name} says that the record is published.`),
-  ];
+  const text = model.dialect.text(`${ROW}.${model.dialect.id(state.name)}`, state.type);
+  const description = `True if ${state.name} says that the record is published.`;
+  return [columnWithoutSource('is_published', 'boolean', isPublished(model, resource, text), description)];
 }
 
 /**
- * `is_final` for a view of the resource's own table, whose alias is `row`; empty if the field of the window has no days.
- * Most rows are older than the first window that may change, which one subquery finds.
+ * `is_final` for a view of the table of reports: false while the service may still change the report of the row's day, that
+ * is, while the window of that day is open. Most rows are older than the first open window, which one subquery finds. Empty
+ * if the rows have no column with a day. `row` is the alias of the table with its dot, such as `r.`.
  */
 export function finalColumn(
   { dialect }: ViewModel,
@@ -118,12 +115,11 @@ export function finalColumn(
   const cell = `${row}${dialect.id(column.name)}`;
   const day = column.type === 'date' ? cell : dialect.converted(cell, column.type, 'date');
   const openWindows = ` FROM "_sync_windows" AS w WHERE w."resource" = ${dialect.literal(resource)} AND w."is_final" = 0 AND w."dropped_at" IS NULL`;
-  const first = `(SELECT ${dialect.day('min(w."window_start")')}${openWindows})`;
-  const inOne = `${day} >= ${dialect.day('w."window_start"')} AND ${day} < ${dialect.day('w."window_end"')}`;
-  const sql = `CASE WHEN ${day} IS NULL THEN NULL WHEN ${day} < ${first} THEN 1 = 1 ELSE NOT EXISTS (SELECT 1${openWindows} AND ${inOne}) END`;
-  return [
-    columnWithoutSource('is_final', 'boolean', sql, 'False while the service may still change the window of the row.'),
-  ];
+  const firstOpenDay = `(SELECT ${dialect.day('min(w."window_start")')}${openWindows})`;
+  const isInOpenWindow = `${day} >= ${dialect.day('w."window_start"')} AND ${day} < ${dialect.day('w."window_end"')}`;
+  const sql = `CASE WHEN ${day} IS NULL THEN NULL WHEN ${day} < ${firstOpenDay} THEN 1 = 1 ELSE NOT EXISTS (SELECT 1${openWindows} AND ${isInOpenWindow}) END`;
+  const description = 'False while the service may still change the window of the row.';
+  return [columnWithoutSource('is_final', 'boolean', sql, description)];
 }
 
 const DAYS: ReadonlySet<ColumnType> = new Set(['date', 'timestamp', 'text']);
@@ -164,8 +160,8 @@ function liveFiles({ dialect }: ViewModel, viewed: ViewedResource, columns: read
   const { id } = dialect;
   const { resource, tables } = viewed;
   const { name, key } = tables[0] ?? { name: '', key: [] };
-  const record = `JOIN ${id(name)} AS r ON r.${id(key[0] ?? '')} = ${FILE}.${id('record_id')}`;
-  const isLive = `r.${id('_deleted_at')} IS NULL AND ${FILE}.${id('valid_to')} IS NULL`;
+  const record = `JOIN ${id(name)} AS ${ROW} ON ${ROW}.${id(key[0] ?? '')} = ${FILE}.${id('record_id')}`;
+  const isLive = `${ROW}.${id('_deleted_at')} IS NULL AND ${FILE}.${id('valid_to')} IS NULL`;
   return {
     name: `${resource}_files_live`,
     resource,
@@ -181,14 +177,9 @@ function fileColumns({ dialect }: ViewModel, { resource, tables: [main] }: Viewe
   // Stored as small integers, but shown as BIGINT like all integers.
   const number = (name: string, description: string): ViewColumn =>
     columnWithoutSource(name, 'integer', `CAST(${FILE}.${dialect.id(name)} AS BIGINT)`, description);
-  const key = columnWithoutSource(
-    `${resource}_id`,
-    'text',
-    `${FILE}.${dialect.id('record_id')}`,
-    `The ${resource} record.`,
-  );
+  const key = column('record_id', 'text', `The ${resource} record.`);
   return [
-    { ...key, references: main === undefined ? null : `${main.name}.${main.key[0] ?? ''}` },
+    { ...key, name: `${resource}_id`, references: main === undefined ? null : `${main.name}.${main.key[0] ?? ''}` },
     column('field', 'text', 'The name of the file in the profile.'),
     number('position', 'Its position if the record has several, from 0.'),
     column('url', 'text', 'The address from which it was requested.'),

@@ -1,6 +1,7 @@
 /**
- * Fields of a resource about its records: where they are in a response and their ids (`recordFields`), how they become
- * tables and columns (`tableFields`), and settings of single fields, such as another name (`singleFields`).
+ * Schemas of the profile fields of a resource about its records: where they are in a response, and their ids (`recordFields`:
+ * `records: data.items`), how they become tables and columns (`tableFields`), and settings of single fields, such as another
+ * name (`singleFields`).
  */
 import { z } from 'zod';
 import type { SourceRecord } from '../../model/json.ts';
@@ -13,7 +14,7 @@ const scalar = z.union([z.string(), z.number(), z.boolean()]);
 
 const wrapped = memberName.meta({ description: 'The member with the value.', examples: ['iso'] });
 
-/** Describes objects that wrap a value. */
+/** Recognises objects that only wrap a value, such as `{"$oid": "65f1"}`. */
 const unwrapRule = z.union(
   [
     z.strictObject({
@@ -126,7 +127,7 @@ export const tableFields = {
   max_columns: withExamples(z.int().min(10).max(900).default(200), [400]),
 };
 
-/** Names of column types: ours, and the words that SQL has for some of them. */
+/** Names of column types, with the words that SQL has for some of them. */
 const TYPE_NAMES = [...COLUMN_TYPES, 'bigint', 'float', 'decimal', 'string', 'datetime'] as const;
 const TYPES_BY_NAME: Partial<Record<(typeof TYPE_NAMES)[number], ColumnType>> = {
   bigint: 'integer',
@@ -137,7 +138,7 @@ const TYPES_BY_NAME: Partial<Record<(typeof TYPE_NAMES)[number], ColumnType>> = 
 };
 
 const typeName = z.enum(TYPE_NAMES).transform((name, context): ColumnType => {
-  const type = TYPES_BY_NAME[name] ?? COLUMN_TYPES.find((own) => own === name);
+  const type = TYPES_BY_NAME[name] ?? COLUMN_TYPES.find((each) => each === name);
   if (type !== undefined) return type;
   context.addIssue({ code: 'custom', message: 'expected the type of a column' });
   return z.NEVER;
@@ -210,25 +211,22 @@ export type FieldSettings = z.output<typeof fieldSettings>;
 type FieldsByPath = Readonly<Record<string, FieldSettings>>;
 
 /** Returns the paths of excluded and hashed fields of all resources. */
-export function hiddenFields({
-  resources,
-}: {
-  resources: Readonly<Record<string, { fields: FieldsByPath }>>;
-}): string[] {
-  const paths = Object.values(resources).flatMap(({ fields }) =>
-    Object.entries(fields).flatMap(([path, { exclude, hash }]) => (exclude || hash ? [path] : [])),
-  );
-  return [...new Set(paths)];
+export function hiddenFields(profile: { resources: Readonly<Record<string, { fields: FieldsByPath }>> }): string[] {
+  const settings = Object.values(profile.resources).flatMap(({ fields }) => Object.entries(fields));
+  return [...new Set(settings.flatMap(([path, { exclude, hash }]) => (exclude || hash ? [path] : [])))];
 }
 
-/** Excludes and hashes fields of a record, before it is compared or stored. */
+/** A function that excludes and hashes fields of a record, before the record is compared or stored. */
 export interface RecordMask {
   (record: SourceRecord): SourceRecord;
   /** Identifies the mask without revealing its key. If the mark changes, all rows must be rewritten. */
   readonly mark: string;
 }
 
-/** Returns the mask until the hash key is known: null if nothing is hidden, else one that throws for every record. */
+/**
+ * Returns the mask of a profile as it was loaded; null if it hides no field. The key for hashes is in the settings of the
+ * source: until `maskedProfile` has set the mask with that key, this one throws for every record, so that none is stored.
+ */
 export function pendingMask({ fields }: { fields: FieldsByPath }): RecordMask | null {
   const isHiding = Object.values(fields).some(({ exclude, hash }) => exclude || hash);
   return isHiding ? Object.assign(refuse, { mark: '' }) : null;

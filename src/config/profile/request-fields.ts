@@ -161,7 +161,7 @@ export const answerConditions = {
 };
 
 /** Statuses about the caller, or a temporary state. */
-const CALLER_STATUSES = [401, 408, 429];
+const CALLER_STATUSES: ReadonlySet<number> = new Set([401, 408, 429]);
 const OTHER_STATUS_EXPECTED = 'expected a status other than 401, 408 and 429, which say nothing of what was asked for';
 
 /** Fields of a rule that recognises refusals with one special meaning, such as a page past the end (404). */
@@ -171,7 +171,7 @@ export const answerRuleFields = {
       .int()
       .min(400)
       .max(499)
-      .refine((status) => !CALLER_STATUSES.includes(status), OTHER_STATUS_EXPECTED),
+      .refine((status) => !CALLER_STATUSES.has(status), OTHER_STATUS_EXPECTED),
   ),
   body: z
     .strictObject({
@@ -250,10 +250,10 @@ export function isVersionDeclared({ version: { header, query } }: Versioned): bo
 /** Formats the version, such as `/v1, accept-version: v6.0`. */
 export function formatVersion(profile: Versioned): string {
   const { prefix, headers, query } = requestedVersion(profile);
-  const parts = [
+  const texts = [
     ...(prefix === '' ? [] : [prefix]),
     ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`),
     ...Object.entries(query).map(([name, value]) => `${name}=${value}`),
   ];
-  return parts.length === 0 ? 'no version' : parts.join(', ');
+  return texts.join(', ') || 'no version';
 }

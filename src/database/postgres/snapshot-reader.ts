@@ -17,7 +17,7 @@ import { createSession } from './connection/session.ts';
 import type { PostgresSchema } from './connection/transact.ts';
 import { VIEW_DIALECT } from './views/dialect.ts';
 
-/** Enough to sort a large table before the first row. */
+/** Long enough to sort a large table before the first row. */
 const QUERY_TIMEOUT_MS = 3_600_000;
 const FIRST_BATCH_ROWS = 100;
 const MAX_BATCH_ROWS = 5_000;
@@ -113,7 +113,7 @@ const CELLS: Partial<Record<ColumnType, (text: string) => ViewCell>> = {
   timestamp: (text) => text.replace(/\+00$/, ''),
 };
 
-/** `odd`: some value has no digits, such as NaN. */
+/** Counts the digits of a numeric column; null if a value is `odd`: it has none, such as NaN. */
 async function measureDecimals(
   client: PoolClient,
   view: string,

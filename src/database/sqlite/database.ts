@@ -1,4 +1,4 @@
-// The kind of database `sqlite`, as `databases.ts` lists it: one file per source, and one for its inbox.
+// SQLite as a `Database`: one file per source, and one for its inbox.
 import { accessSync, constants, existsSync, statSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import path from 'node:path';
@@ -48,7 +48,6 @@ export function declareDatabase({ file }: WarehouseAddress<'sqlite'>): Database 
   };
 }
 
-/** Returns null if there is no file, or none with internal tables. Throws `ConfigError` if it cannot be read. */
 async function openExistingWarehouse(file: string): Promise<WarehouseReader | null> {
   const opened = await openExisting<OwnTables>(file, WAREHOUSE_MIGRATIONS);
   if (opened === null) return null;
@@ -78,6 +77,7 @@ async function assertWritable(file: string): Promise<ReadonlySet<string>> {
   });
 }
 
+/** Opens a file for reading. Returns null if there is none, or one without internal tables. Throws `ConfigError`. */
 async function openExisting<Tables>(
   file: string,
   migrations: Migrations,
@@ -90,18 +90,13 @@ async function openExisting<Tables>(
     });
   }
   const opened = openReadOnly<Tables>(file, isShared);
-  try {
-    const done = opened.stepsDone();
-    if (done !== null) {
-      refuseOtherVersion(file, new Set(done), migrations);
-      return opened;
-    }
-  } catch (error) {
-    await opened.close();
-    throw error;
-  }
-  await opened.close();
-  return null;
+  await using closing = new AsyncDisposableStack();
+  closing.defer(opened.close);
+  const appliedMigrations = opened.stepsDone();
+  if (appliedMigrations === null) return null;
+  refuseOtherVersion(file, new Set(appliedMigrations), migrations);
+  closing.move();
+  return opened;
 }
 
 function isWritable(target: string): boolean {
@@ -117,7 +112,7 @@ function existingFolder(folder: string): string {
   return existsSync(folder) ? folder : existingFolder(path.dirname(folder));
 }
 
-/** Throws if the file is gone: SQLite would keep writing to the deleted file. */
+/** Throws if the file was deleted: SQLite would keep writing to it. */
 async function fileSizes(file: string): Promise<StoredSizes> {
   try {
     const { size } = await stat(file);

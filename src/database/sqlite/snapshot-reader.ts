@@ -43,8 +43,6 @@ async function* readBatches(file: File, query: ViewQuery): AsyncGenerator<ViewCe
   if (batch.length > 0) yield batch;
 }
 
-const { id } = VIEW_DIALECT;
-
 function toCell(value: SQLOutputValue, column: ReadColumn): ViewCell {
   if (value === null) return null;
   const cell = CELLS[column.type](value);
@@ -80,7 +78,9 @@ function expandExponent(text: string): string {
   return `${sign}${before.replace(/^0+(?=\d)/, '')}${after === '' ? '' : `.${after}`}`;
 }
 
+/** Counts the digits of a numeric column, in `digits` if that is another column; null if a value has other characters. */
 function measureDecimals(file: File, view: string, { name, digits = name }: ReadColumn): DecimalSpan | null {
+  const { id } = VIEW_DIALECT;
   const span = { whole: 0, scale: 0 };
   for (const [value] of file.rows(`SELECT ${id(digits)} FROM ${id(view)} WHERE ${id(digits)} IS NOT NULL`)) {
     const [, whole = '', fraction = ''] = /^-?(\d+)(?:\.(\d+))?$/.exec(expandExponent(String(value))) ?? [];

@@ -81,17 +81,16 @@ export function dropStatements({ own, rows: { named } }: TableAccess, dropped: D
   const { resource, table, children, keys } = dropped;
   if (keys.length === 0) return [];
   const list = sql.join(keys);
-  const internal = [
-    { table: '_sync_versions', column: 'id' },
-    { table: '_sync_deletes', column: 'id' },
-    { table: '_sync_suspects', column: 'record_id' },
-    { table: '_sync_files', column: 'record_id' },
-  ];
+  const idColumns = {
+    _sync_versions: 'id',
+    _sync_deletes: 'id',
+    _sync_suspects: 'record_id',
+    _sync_files: 'record_id',
+  };
   return [
     ...children.map((child) => sql`DELETE FROM ${named(child.name)} WHERE ${sql.id(child.key[0] ?? '')} IN (${list})`),
-    ...internal.map(
-      (each) =>
-        sql`DELETE FROM ${named(each.table)} WHERE "resource" = ${resource} AND ${sql.id(each.column)} IN (${list})`,
+    ...Object.entries(idColumns).map(
+      ([name, id]) => sql`DELETE FROM ${named(name)} WHERE "resource" = ${resource} AND ${sql.id(id)} IN (${list})`,
     ),
     sql`DELETE FROM ${named(table.name)} WHERE ${sql.id(table.key[0] ?? '')} IN (${list})`,
   ].map((statement) => statement.compile(own));

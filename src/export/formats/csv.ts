@@ -11,7 +11,7 @@ export const CSV: ExportFormat = {
     'escape-formulas': "Put ' before texts that begin with = + - @ or a control character, which spreadsheets may run",
   },
   needsDecimalSpan: false,
-  stored: ({ type }) => (type === 'timestamp' ? 'ISO 8601, Z' : 'text'),
+  chooseType: ({ type }) => (type === 'timestamp' ? 'ISO 8601, Z' : 'text'),
   begin: (columns, { options }) => {
     const escapesFormulas = options.includes('escape-formulas');
     const formatText = (text: string): string => quoteField(escapesFormulas && FORMULA.test(text) ? `'${text}` : text);

@@ -1,9 +1,9 @@
-// What an export format has to provide.
+// The interface of an export format, such as CSV: the types of its columns, and an encoder of rows for each file.
 import type { DecimalSpan, ReadColumn, ViewCell } from '../../database/snapshot-reader.ts';
 
 /** A column in a file. */
 export interface ExportColumn extends ReadColumn {
-  /** The type in terms of the format, such as `TIMESTAMP(MICROS,UTC)`; for readers of the manifest. */
+  /** Its type in the file, such as `TIMESTAMP(MICROS,UTC)`; the manifest lists it. */
   stored: string;
 }
 
@@ -24,10 +24,11 @@ export interface ExportFormat {
   compressions: readonly string[];
   /** Flags of the command with their help, such as `bom` for `--bom`. */
   options: Readonly<Record<string, string>>;
-  /** True if `stored` needs the digits of numeric columns, which take a query of the whole column to find. */
+  /** True if the type of a numeric column depends on its digits, which take a query of the whole column to count. */
   needsDecimalSpan: boolean;
-  /** Chooses the type of a column; `span` is null for other columns, and if digits cannot be counted. */
-  stored(column: ReadColumn, span: DecimalSpan | null): string;
+  /** Chooses the type of a column in files; `span` is null if it is not numeric, or its digits were not counted. */
+  chooseType(column: ReadColumn, span: DecimalSpan | null): string;
+  /** Begins a file. */
   begin(columns: readonly ExportColumn[], fileOptions: FileOptions): FileEncoder | Promise<FileEncoder>;
 }
 

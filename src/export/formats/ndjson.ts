@@ -10,7 +10,7 @@ export const NDJSON: ExportFormat = {
   compressions: ['none'],
   options: {},
   needsDecimalSpan: false,
-  stored: ({ type }) => STORED[type] ?? 'string',
+  chooseType: ({ type }) => STORED[type] ?? 'string',
   begin: (columns) => {
     const keys = columns.map(({ name }) => `${JSON.stringify(name)}:`);
     const formatRow = (row: readonly ViewCell[]): string => {

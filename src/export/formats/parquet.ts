@@ -1,11 +1,11 @@
-// Parquet files, one row group at a time.
+// The export format Parquet. The rows of a file are encoded and written in row groups, so that only one is in memory.
 import { constants, zstdCompressSync } from 'node:zlib';
 import type { ByteWriter, SchemaElement } from 'hyparquet-writer';
 import { typeMismatch, type ReadColumn, type ViewCell } from '../../database/snapshot-reader.ts';
 import type { ColumnType } from '../../model/vocabulary.ts';
 import type { ExportColumn, ExportFormat, FileEncoder, FileOptions } from './export-format.ts';
 
-/** Limits of a row group, which is held in memory a few times over. */
+/** Limits of a row group, of which the encoder needs several copies in memory. */
 const MAX_GROUP_ROWS = 50_000;
 const MAX_GROUP_BYTES = 16 * 1_048_576;
 
@@ -21,18 +21,18 @@ export const PARQUET: ExportFormat = {
   compressions: Object.keys(CODECS),
   options: {},
   needsDecimalSpan: true,
-  stored: ({ type }, span) => {
-    if (type !== 'numeric') return STORED[type];
+  chooseType: ({ type }, span) => {
+    if (type !== 'numeric') return TYPES[type];
     // Only the scale varies, because each other type makes the next export rewrite all files.
     return span === null || span.whole + span.scale > DECIMAL_DIGITS
-      ? STORED.text
+      ? TYPES.text
       : `DECIMAL(${DECIMAL_DIGITS},${span.scale})`;
   },
   begin,
 };
 
-/** The types of Parquet, for readers of the manifest. */
-const STORED: Readonly<Record<ColumnType, string>> = {
+/** Types of columns in Parquet. */
+const TYPES: Readonly<Record<ColumnType, string>> = {
   boolean: 'BOOLEAN',
   integer: 'INT64',
   double: 'DOUBLE',

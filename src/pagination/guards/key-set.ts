@@ -5,7 +5,7 @@ import type { SourceRecord } from '../../model/json.ts';
 import { KEY_FINGERPRINT_BYTES, keyFingerprints, recordKey } from '../../rows/records/record-key.ts';
 
 const MIN_SLOTS = 64;
-/** A full set grows when this part of its slots is used: 11 to 16 bytes per hash. */
+/** The set grows when this fraction of its slots is used: it takes 11 to 16 bytes per hash. */
 const MAX_LOAD = 0.75;
 const GROWTH = 1.5;
 const UNITS = 2 ** 32;

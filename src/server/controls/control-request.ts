@@ -1,6 +1,6 @@
 // Requests to a running `serve` (sync, retry), their answers, and how both are written as JSON.
 import { z } from 'zod';
-import { messageOf, SyncError } from '../../model/errors.ts';
+import { errorReport, SyncError } from '../../model/errors.ts';
 import type { RunReport } from '../../sync/report.ts';
 
 const source = z.string().min(1);
@@ -36,7 +36,7 @@ export interface ControlAnswer {
   code?: string | undefined;
 }
 
-/** The answer to a request, and the report of its syncs: null if none began. It settles when they end. */
+/** The answer to a request, and the report of its syncs, which resolves when they end; null if none began. */
 export interface ControlResult {
   answer: ControlAnswer;
   report: Promise<RunReport> | null;
@@ -48,23 +48,23 @@ export interface ControlResult {
  */
 export type Control = (request: ControlRequest, by: string | null) => Promise<ControlResult>;
 
-/** The answer of a request that is carried out. */
+/** The answer for a request that is carried out. */
 export function doneAnswer(message: string): ControlAnswer {
   return { done: true, message, hint: null };
 }
 
-/** The answer of one that is not. */
+/** The answer for a request that is not carried out. */
 export function refusedAnswer(code: string, message: string, hint: string | null): ControlAnswer {
   return { done: false, code, message, hint };
 }
 
-/** The answer of one that has thrown. */
+/** The answer for a request that has thrown. */
 export function errorAnswer(error: unknown): ControlAnswer {
-  if (error instanceof SyncError) return refusedAnswer(error.code, error.message, error.hint ?? null);
-  return refusedAnswer('bug', messageOf(error), null);
+  const { code, message, hint = null } = errorReport(error);
+  return refusedAnswer(code, message, hint);
 }
 
-/** The error of an answer that is not done. */
+/** Converts an answer that is not done to an error. */
 export function toSyncError({ code = 'refused', message, hint }: ControlAnswer): SyncError {
   return new SyncError(code, message, { recovery: 'stop', ...(hint === null ? {} : { hint }) });
 }

@@ -30,13 +30,13 @@ export type Pages = (request: Request) => Promise<Response>;
 
 type PageHandler = (context: Context) => Promise<Response>;
 
-/** Content-Security-Policy of a page that may load nothing, and, with `NOTHING`, send nothing. */
-const LOCKED = "default-src 'none'; base-uri 'none'; frame-ancestors 'none'";
-const NOTHING = `${LOCKED}; form-action 'none'`;
+/** Values of Content-Security-Policy. */
+const LOAD_NOTHING = "default-src 'none'; base-uri 'none'; frame-ancestors 'none'";
+const LOAD_AND_SEND_NOTHING = `${LOAD_NOTHING}; form-action 'none'`;
 
 /** Nothing is cached, framed, sniffed or passed on to other sites. */
 const DEFAULT_HEADERS = {
-  'content-security-policy': NOTHING,
+  'content-security-policy': LOAD_AND_SEND_NOTHING,
   'cache-control': 'no-store',
   'x-content-type-options': 'nosniff',
   'x-frame-options': 'DENY',
@@ -47,8 +47,8 @@ const DEFAULT_HEADERS = {
 export function createPages(options: PagesOptions): Pages {
   const app = createApp(options);
   const guarded = guardBy(options.access);
-  app.get('/', guarded(sourcePage(options)));
-  app.get('/sources/:source', guarded(sourcePage(options)));
+  app.get('/', guarded(htmlPage(options)));
+  app.get('/sources/:source', guarded(htmlPage(options)));
   app.get('/status.json', guarded(statusJson(options)));
   return async (request) => app.fetch(request);
 }
@@ -104,7 +104,8 @@ function askForPassword(): Response {
   return textResponse(401, 'Name and password, please.', { 'www-authenticate': CHALLENGE });
 }
 
-function sourcePage(options: PagesOptions): PageHandler {
+/** Serves the overview, or the page of the source in the path. */
+function htmlPage(options: PagesOptions): PageHandler {
   return async ({ req }) => {
     const nonce = randomBytes(18).toString('base64');
     const page = await renderPage(options, req.param('source') ?? null, nonce);
@@ -114,7 +115,7 @@ function sourcePage(options: PagesOptions): PageHandler {
     return new Response(page, {
       headers: {
         'content-type': 'text/html; charset=utf-8',
-        'content-security-policy': `${LOCKED}; style-src 'nonce-${nonce}'; ${scripts}`,
+        'content-security-policy': `${LOAD_NOTHING}; style-src 'nonce-${nonce}'; ${scripts}`,
       },
     });
   };

@@ -1,4 +1,5 @@
-// Reads a stored delivery by the rules of the profile: which records of which resources it is about.
+// Reads a stored delivery by the rules of the profile: which records of which resources it is about. Example: with the rule
+// `kinds: { 'post.*': posts }`, the event `{"type": "post.updated", "id": 7}` is about the record 7 of `posts`.
 import type { EventField, FieldCondition } from '../../config/profile/delivery-fields.ts';
 import type { ResourceProfile } from '../../config/profile/profile.ts';
 import type { WebhookProfile, WebhookRule } from '../../config/profile/signature-scheme.ts';
@@ -56,7 +57,7 @@ const MAX_SHOWN_CHARS = 200;
 /** Above this number of records in one event, a scan takes fewer requests than single reads. */
 const MAX_KEYS = 500;
 
-/** Never throws for what a sender can send. */
+/** Finds the records that a delivery is about. Never throws for what a sender can send. */
 export function readDelivery(delivery: { headers: string; body: Uint8Array }, rules: EventRules): DeliveryContent {
   const body = parseBody(delivery.body);
   if ('reason' in body) return { is: 'dead', reason: body.reason };
@@ -88,22 +89,23 @@ function parseBody(bytes: Uint8Array): { value: JsonValue } | { reason: string }
 }
 
 function readEvent(context: EventContext, { webhooks, resources }: EventRules): (EventTarget | IgnoredEvent)[] {
-  const word = textAt(context, webhooks.kind);
-  const kind = word === null ? null : toShortText(word);
-  const rules = matchingRules(context, word ?? '', webhooks);
-  const readings = rules.flatMap(({ resource, id = webhooks.id, updated = webhooks.updated, deleted }) => {
-    const names = resource ?? namedResource(context, word ?? '', webhooks);
-    const isDelete = deleted ?? webhooks.deleted.some((pattern) => matchesPattern(pattern, word ?? ''));
+  const sentKind = textAt(context, webhooks.kind) ?? '';
+  const kind = sentKind === '' ? null : toShortText(sentKind);
+  const rules = matchingRules(context, sentKind, webhooks);
+  const matches = rules.flatMap(({ resource, id = webhooks.id, updated = webhooks.updated, deleted }) => {
+    const names = resource ?? findResource(context, sentKind, webhooks);
+    const isDelete = deleted ?? webhooks.deleted.some((pattern) => matchesPattern(pattern, sentKind));
     return names === null ? [] : [{ names, id, updated, isDelete }];
   });
   const quotedKind = kind === null ? '(none)' : `"${kind}"`;
-  if (readings.length === 0) {
+  if (matches.length === 0) {
     return [{ kind, reason: `nothing says which resource an event of the kind ${quotedKind} is about` }];
   }
-  if (readings.every(({ names }) => names.length === 0)) {
+  // A rule with an empty list of resources is there to ignore events.
+  if (matches.every(({ names }) => names.length === 0)) {
     return [{ kind, reason: `a rule of the profile ignores an event of the kind ${quotedKind}` }];
   }
-  return readings.flatMap(({ names, id, updated, isDelete }) =>
+  return matches.flatMap(({ names, id, updated, isDelete }) =>
     names.flatMap((resource): (EventTarget | IgnoredEvent)[] => {
       const profile = Object.hasOwn(resources, resource) ? resources[resource] : undefined;
       if (profile === undefined) {
@@ -115,7 +117,10 @@ function readEvent(context: EventContext, { webhooks, resources }: EventRules): 
   );
 }
 
-/** Returns the first rule that matches, and those after it while they say `continue`; one without fields if none does. */
+/**
+ * Returns the first rule that matches, and further ones up to the first without `continue`. If none matches, returns a rule
+ * without fields: then the fields of `webhooks` apply.
+ */
 function matchingRules(
   context: EventContext,
   kind: string,
@@ -138,7 +143,7 @@ function meetsCondition(context: EventContext, { field, patterns }: FieldConditi
 }
 
 /** Looks the resource up by the event's kind, else by the service's word for the resource. */
-function namedResource(
+function findResource(
   context: EventContext,
   kind: string,
   { kinds, resource, resource_names }: WebhookProfile,
@@ -150,7 +155,7 @@ function namedResource(
   return [Object.hasOwn(resource_names, word) ? (resource_names[word] ?? word) : word];
 }
 
-/** Returns the keys of the first field that has any; `[null]` if none has, or one has too many. */
+/** Returns the keys in the first field that has any; `[null]`, which requests a scan, without keys or with too many. */
 function keysAt(
   context: EventContext,
   fields: readonly EventField[] | null,
@@ -165,13 +170,13 @@ function keysAt(
   return [null];
 }
 
-/** An object holds the fields of the id, as a record does. */
+/** Reads the key from an object with the fields of the id, as in a record, or from a single value, which is the id. */
 function keyOf(value: JsonValue, id: ResourceProfile['id']): string | null {
   const found = recordKey(value, typeof id === 'string' && !isObject(value) ? '' : id);
   return 'key' in found ? found.key : null;
 }
 
-/** `zone` is that of the record's own times. */
+/** Reads the first valid time; `zone` is for times without one. */
 function timeAt(context: EventContext, fields: readonly EventField[] | null, zone: TimeZone | null): number | null {
   for (const field of fields ?? []) {
     const value = valueAt(context, field);
@@ -197,7 +202,7 @@ function valueAt({ event, headers }: EventContext, { from, name }: EventField): 
   return isObject(headers) && Object.hasOwn(headers, name) ? headers[name] : undefined;
 }
 
-/** All values at a path with `[*]` or `*` in it. */
+/** Returns all values at a path with `[*]` or `*` in it. */
 function valuesAt(event: JsonValue, path: string): JsonValue[] {
   let values: readonly JsonValue[] = [event];
   for (const step of stepsOf(path)) {
@@ -210,7 +215,7 @@ function valuesAt(event: JsonValue, path: string): JsonValue[] {
   return [...values];
 }
 
-/** Short, on one line, and accepted by every database. */
+/** Makes a text short, on one line, and storable in every database. */
 function toShortText(text: string): string {
   return visibleText(text.slice(0, MAX_SHOWN_CHARS).toWellFormed());
 }

@@ -1,4 +1,4 @@
-// The HTTP server itself, with limits on what an unknown sender may take of it.
+// The HTTP server of webhooks and pages, with limits on the resources that an unknown client can use.
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { ConfigError } from '../../model/errors.ts';
@@ -17,7 +17,7 @@ export function createReceiverServer(
     connectionsCheckingInterval: limits.checkMs,
     keepAliveTimeout: limits.keepAliveMs,
     maxHeaderSize: MAX_HEADER_BYTES,
-    // Whatever the process was started with: a lenient parser lets a second request through.
+    // A lenient parser lets a second request through; an option of Node may have enabled it.
     insecureHTTPParser: false,
     noDelay: true,
   });

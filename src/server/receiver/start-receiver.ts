@@ -10,7 +10,7 @@ import { requestHandler } from './requests.ts';
 import { closeServer, createReceiverServer, listen } from './server.ts';
 import { type ReceivedSource, RECEIVER_LIMITS, type ReceiverLimits, type ReceiverNote } from './setup.ts';
 import { SourceInbox } from './source-inbox.ts';
-import { type AnswerListener, type WebhookEndpoint, createEndpoint } from './webhook.ts';
+import { type AnswerListener, createEndpoint } from './webhook.ts';
 
 export interface ReceiverOptions {
   /** The setting that holds host and port, for messages; `serve` if absent. */
@@ -40,26 +40,21 @@ export interface Receiver {
 }
 
 /** Less than the number of connections to a database, so that an open inbox can get one. */
-const OPENED_AT_ONCE = 4;
+const MAX_PARALLEL_OPENS = 4;
 /** Inboxes that are not open after this time are opened later: a slow database must not delay the start. */
-const OPENING_MS = 15_000;
-
-interface OpenEndpoint {
-  inbox: SourceInbox;
-  endpoint: WebhookEndpoint;
-}
+const OPEN_TIMEOUT_MS = 15_000;
 
 /**
- * Opens inboxes and address. Throws `ConfigError`, or Node's own error, if the address or all inboxes cannot be
- * used; if only some inboxes cannot be used, their sources answer 503 until they can.
+ * Opens the inboxes, and listens for requests. Throws `ConfigError`, or Node's own error, if the address or all inboxes
+ * cannot be used; if only some inboxes cannot be used, their sources answer 503 until they can.
  */
 export async function startReceiver(options: ReceiverOptions): Promise<Receiver> {
   const { clock, serve, setting = 'serve', secrets = [], onArrival: arrived, onNote: note } = options;
   const limits = { ...RECEIVER_LIMITS, ...options.limits };
   const endpoints = new Map(
-    options.sources.map((source): [string, OpenEndpoint] => {
+    options.sources.map((source) => {
       const inbox = new SourceInbox({ clock, arrived, note, limits, source });
-      return [source.name, { inbox, endpoint: createEndpoint(source, secrets, inbox.store) }];
+      return [source.name, { inbox, endpoint: createEndpoint(source, secrets, inbox.store) }] as const;
     }),
   );
   const inboxes = Array.from(endpoints.values(), ({ inbox }) => inbox);
@@ -101,8 +96,8 @@ export async function startReceiver(options: ReceiverOptions): Promise<Receiver>
 }
 
 async function openInboxes(inboxes: readonly SourceInbox[], clock: Clock): Promise<void> {
-  const opening = pMap(inboxes, (inbox) => inbox.open(), { concurrency: OPENED_AT_ONCE });
-  await waitAtMost(clock, OPENING_MS, opening);
+  const opening = pMap(inboxes, (inbox) => inbox.open(), { concurrency: MAX_PARALLEL_OPENS });
+  await waitAtMost(clock, OPEN_TIMEOUT_MS, opening);
   const [first] = inboxes;
   if (first !== undefined && inboxes.every(({ problem }) => problem !== null)) throw first.problem;
 }

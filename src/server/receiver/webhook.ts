@@ -13,7 +13,7 @@ import { type AcceptedRequests, acceptedRequests, type BodyBudget, jsonIn, refus
 import { createSecretMask, hideFields } from './mask-delivery.ts';
 import type { ReceivedSource, ReceiverLimits, ReceiverNote } from './setup.ts';
 
-/** How deliveries of one source are handled, prepared once. */
+/** The parts that handle the requests of one source, created when the server starts. */
 export interface WebhookEndpoint {
   accepted: AcceptedRequests;
   verify: Verify;
@@ -46,7 +46,7 @@ export function createEndpoint(
   };
 }
 
-/** Status codes of refusals; a fault of the signature is 401. */
+/** Status codes of refusals, except those for a missing or wrong signature, which are 401. */
 const STATUS_CODES = {
   /** Two Host headers: a proxy may have read the other one. */
   host: 400,
@@ -69,7 +69,7 @@ export function refusalStatus(reason: RefusalReason): number {
   return Object.entries(STATUS_CODES).find(([listed]) => listed === reason)?.[1] ?? 401;
 }
 
-/** The sender only sees the status: reasons are for the log and the metrics. It is `gone` if it closed the connection. */
+/** The sender sees only the status: reasons are for log and metrics. `gone`: the sender has closed the connection. */
 export type DeliveryOutcome =
   | { result: 'stored' | 'repeat' | 'gone' }
   | { result: 'challenge'; answer: ChallengeAnswer }

@@ -170,11 +170,11 @@ export class ResourceSchedule {
     try {
       const report = await run(resource, command, signal, cause);
       const ofResource = report.resources.find((each) => each.resource === resource);
-      this.#countEnd(RUN_ENDS[ofResource?.status ?? report.status], ofResource?.error?.code ?? null);
+      this.#noteEnd(RESULT_BY_STATUS[ofResource?.status ?? report.status], ofResource?.error?.code ?? null);
       return report;
     } catch (error) {
       // The scan was stopped before it started.
-      if (signal.aborted && error === signal.reason) this.#countEnd('deferred', null);
+      if (signal.aborted && error === signal.reason) this.#noteEnd('deferred', null);
       else this.#countThrown(error);
       throw error;
     }
@@ -184,17 +184,17 @@ export class ResourceSchedule {
     const { clock, resource, failed } = this.#parts;
     // Errors of `checkpoints` during the wait after a failure do not count again.
     if (clock.monotonic() < this.#notBefore) return;
-    this.#countEnd('failed', error instanceof SyncError ? error.code : null);
+    this.#noteEnd('failed', error instanceof SyncError ? error.code : null);
     failed(resource, error);
   }
 
-  #countEnd(end: ScanResult, code: string | null): void {
-    if (end === 'done') this.#failures = 0;
-    if (end === 'failed') this.#failures += 1;
+  #noteEnd(result: ScanResult, code: string | null): void {
+    if (result === 'done') this.#failures = 0;
+    if (result === 'failed') this.#failures += 1;
     const failed = failurePauseMs(this.#failures, code);
     // A scan that a pause of the resource has interrupted continues as soon as the resource is resumed.
     const pauseMs = { done: MIN_PAUSE_MS, interrupted: MIN_PAUSE_MS, deferred: DEFERRED_PAUSE_MS, failed };
-    this.#notBefore = this.#parts.clock.monotonic() + pauseMs[end];
+    this.#notBefore = this.#parts.clock.monotonic() + pauseMs[result];
   }
 
   #pauseMs(): number {
@@ -209,7 +209,7 @@ export class ResourceSchedule {
 
 type ScanResult = 'done' | 'interrupted' | 'failed' | 'deferred';
 
-const RUN_ENDS: Readonly<Record<RunStatus, ScanResult>> = {
+const RESULT_BY_STATUS: Readonly<Record<RunStatus, ScanResult>> = {
   ok: 'done',
   // Rejected records remain rejected until the service changes them.
   partial: 'done',

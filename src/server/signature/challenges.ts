@@ -1,4 +1,5 @@
-// Answers the requests by which a sender tests the address of a webhook.
+// Answers the request by which a sender tests a new webhook address before it sends deliveries. Slack, for example, posts
+// `{"type": "url_verification", "challenge": "3eZbrw1a"}` and expects `3eZbrw1a` in the response.
 import { createHmac } from 'node:crypto';
 import { challengeSchema, type EchoChallenge } from '../../config/profile/delivery-fields.ts';
 import type { SignatureScheme } from '../../config/profile/signature-scheme.ts';
@@ -21,7 +22,7 @@ interface ChallengeFacts {
 }
 
 /** Texts that may be sent back: short, without mark-up and line breaks. */
-const ECHOED = /^[\w .:;,+/=~-]{1,512}$/;
+const SAFE_TEXT = /^[\w .:;,+/=~-]{1,512}$/;
 
 /** Known challenges that return a value of the request. */
 const ECHO_CHALLENGES: Readonly<Record<string, EchoChallenge>> = {
@@ -40,14 +41,14 @@ const ECHO_CHALLENGES: Readonly<Record<string, EchoChallenge>> = {
   msgraph: challengeSchema.parse({ method: ['POST', 'GET'], echo: 'query:validationToken' }),
 };
 
-/** The challenge of a scheme that returns a value of the request; null if it has none, or another kind. */
+/** Returns the challenge of a scheme if its response is a value of the request; null without one, or for another kind. */
 export function echoChallenge({ challenge }: SignatureScheme): EchoChallenge | null {
   return typeof challenge === 'string' ? (ECHO_CHALLENGES[challenge] ?? null) : challenge;
 }
 
 /**
- * Returns the response to the request by which the scheme's sender verifies an address; null if it is none, or is not
- * signed although it must be: then it is handled as a delivery.
+ * Returns the response to a challenge. Null for any other request, and for a challenge without the signature or token that
+ * the scheme requires: those are handled as deliveries.
  */
 export function answerChallenge(
   scheme: SignatureScheme,
@@ -59,30 +60,33 @@ export function answerChallenge(
   if (challenge === 'discord') return verified && jsonText(delivery, 'type') === '1' ? json({ type: 1 }) : null;
   if (challenge === 'zoom') return verified ? answerZoom(delivery, active) : null;
   const echo = echoChallenge(scheme);
-  if (echo === null || !echo.method.some((method) => method === delivery.method) || (echo.signed && !verified)) {
-    return null;
-  }
+  if (echo === null || !echo.method.some((method) => method === delivery.method)) return null;
+  if (echo.signed && !verified) return null;
   if (echo.token !== null && !isVerifyToken(textAt(echo.token, delivery, NO_PARTS) ?? '', active)) return null;
   const isChallenge = echo.where.every(({ field, patterns }) => {
     const text = textAt(field, delivery, NO_PARTS);
     return text !== null && patterns.some((pattern) => matchesPattern(pattern, text));
   });
   const text = textAt(echo.echo, delivery, NO_PARTS);
-  if (!isChallenge || text === null || !ECHOED.test(text)) return null;
+  if (!isChallenge || text === null || !SAFE_TEXT.test(text)) return null;
   return echo.field === null ? { contentType: 'text/plain', body: text } : json({ [echo.field]: text });
 }
 
 function answerZoom(delivery: Delivery, [secret]: readonly WebhookSecret[]): ChallengeAnswer | null {
   const plainToken = jsonText(delivery, 'payload.plainToken') ?? '';
-  const isAsked = jsonText(delivery, 'event') === 'endpoint.url_validation' && ECHOED.test(plainToken);
+  const isAsked = jsonText(delivery, 'event') === 'endpoint.url_validation' && SAFE_TEXT.test(plainToken);
   if (!isAsked || secret === undefined) return null;
   return json({ plainToken, encryptedToken: createHmac('sha256', secret.value).update(plainToken).digest('hex') });
 }
 
-/** Compares all secrets, so that the time of a response does not tell which one was nearly right. */
-function isVerifyToken(token: string, secrets: readonly WebhookSecret[]): boolean {
+/** Compares with all tokens, so that the time of a response does not tell which one was nearly right. */
+function isVerifyToken(sent: string, secrets: readonly WebhookSecret[]): boolean {
   const tokens = secrets.filter(({ id }) => id === VERIFY_TOKEN_ID);
-  return tokens.filter(({ value }) => secretMatcher(Buffer.from(value))([], [token])).length > 0;
+  const equal = tokens.filter(({ value }) => {
+    const matches = secretMatcher(Buffer.from(value));
+    return matches([], [sent]);
+  });
+  return equal.length > 0;
 }
 
 function jsonText(delivery: Delivery, name: string): string | null {

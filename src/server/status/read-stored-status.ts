@@ -28,7 +28,7 @@ export interface StoredStatus {
   files: StoredFiles;
 }
 
-/** Used until the warehouse was read. */
+/** The status of a resource before the warehouse was read. */
 export const NOTHING_STORED: StoredResource = {
   last_success_at: null,
   last_full_at: null,

@@ -5,11 +5,12 @@ import type { Inbox, InboxCounters } from '../../database/inbox.ts';
 import type { TableAccess } from '../../database/reading.ts';
 import { isThisProcess } from '../../database/state/leases.ts';
 import type { RateLimiterMetrics } from '../../http/rate-limit/rate-limiter.ts';
-import { messageOf, SyncError } from '../../model/errors.ts';
+import { errorReport, SyncError } from '../../model/errors.ts';
 import { timestampMs } from '../../model/timestamp-text.ts';
 import { computeRates } from '../../observe/progress.ts';
 import type { Problem, SourceActivity } from '../source-activity.ts';
 import type { LastRead } from './cached-reader.ts';
+import { NOTHING_STORED, type RowCount, type StoredStatus } from './read-stored-status.ts';
 import {
   type LimitStatus,
   type ResourceStatus,
@@ -19,7 +20,6 @@ import {
   type SourceStatus,
   type WebhookStatus,
 } from './snapshot.ts';
-import { NOTHING_STORED, type RowCount, type StoredStatus } from './read-stored-status.ts';
 
 /** What the status of one source is built from. */
 export interface StatusParts {
@@ -35,7 +35,7 @@ export interface StatusParts {
   scrub: (text: string) => string;
 }
 
-/** The last values that were read of the warehouse and the inbox. */
+/** The values last read from the warehouse and the inbox. */
 interface SourceReading {
   stored: LastRead<StoredStatus>;
   counts: LastRead<ReadonlyMap<string, RowCount>>;
@@ -52,12 +52,9 @@ interface Times {
 
 export function sourceStatus(parts: StatusParts, { stored, counts, inbox }: SourceReading, times: Times): SourceStatus {
   const { source, activity, scrub } = parts;
-  const files = stored.value?.files;
   // A process that found the object store full has stored the error with the file that it could not write.
-  const full =
-    files === undefined || files.full === null
-      ? null
-      : { code: 'file_store_full', message: files.full, hint: null, since: null };
+  const message = stored.value?.files.full ?? null;
+  const full = message === null ? null : { code: 'file_store_full', message, hint: null, since: null };
   const stopped = activity.filesStopped ?? full;
   const status: SourceStatus = {
     source: source.name,
@@ -167,8 +164,8 @@ function warehouseStatus(
 
 /** An error as the page shows it, without secrets. */
 export function toProblem(error: unknown, scrub: (text: string) => string): Problem {
-  const { code, hint } = error instanceof SyncError ? error : { code: 'bug', hint: undefined };
-  return scrubTexts({ code, message: messageOf(error), hint: hint ?? null }, scrub);
+  const { code, message, hint = null } = errorReport(error, scrub);
+  return { code, message, hint };
 }
 
 /** Used until the inbox was counted, and while it cannot be read. */

@@ -65,8 +65,7 @@ interface FilesVerification extends SourceFiles {
   lease: Lease | null;
   /** Epoch milliseconds. */
   began: number;
-  found: FilesVerified;
-  repaired: { again: number; left: number };
+  found: FilesVerified & { repaired: { again: number; left: number } };
 }
 
 /**
@@ -78,17 +77,16 @@ export async function verifyFiles(files: SourceFiles, isRepaired: boolean): Prom
   const { warehouse, clock, settings } = files;
   const lease = isRepaired ? await acquireLease(warehouse, FILES_LEASE, clock) : null;
   try {
-    const repaired = { again: 0, left: 0 };
-    const found: FilesVerified = {
+    const found: FilesVerification['found'] = {
       verdict: 'equal',
       objects: 0,
       files: 0,
       bytes: 0,
       faults: { count: 0, by_kind: {}, first: [] },
       orphans: { objects: 0, bytes: 0 },
-      repaired: isRepaired ? repaired : null,
+      repaired: { again: 0, left: 0 },
     };
-    const verification = { ...files, lease, began: clock.now(), found, repaired };
+    const verification = { ...files, lease, began: clock.now(), found };
     const stores = storesOf(settings);
     // A store that is only read may belong to another database.
     const storeAt = isRepaired ? createOwnedStoreOpener(files) : files.storeAt;
@@ -96,7 +94,7 @@ export async function verifyFiles(files: SourceFiles, isRepaired: boolean): Prom
     for (const store of await readStoreNames(warehouse.own)) {
       if (!stores.some(({ name }) => name === store)) await addUnknownStore(verification, store);
     }
-    return found;
+    return isRepaired ? found : { ...found, repaired: null };
   } finally {
     await lease?.release();
   }
@@ -143,16 +141,16 @@ async function* readReferences(own: SourceFiles['warehouse']['own'], store: stri
 }
 
 /** Reports the contents of a store that the settings no longer name. */
-async function addUnknownStore({ warehouse, repaired, found }: FilesVerification, store: string): Promise<void> {
+async function addUnknownStore({ warehouse, found }: FilesVerification, store: string): Promise<void> {
   const [first] = await readReferencedContents(warehouse.own, store, '', 1);
   if (first === undefined) return;
   const files = await readContentUses(warehouse.own, store, first.sha256, 1);
   countFault(found, { kind: 'store', store, sha256: null, files });
-  repaired.left += 1;
+  found.repaired.left += 1;
 }
 
 async function addFault(
-  { warehouse, clock, lease, found, repaired }: FilesVerification,
+  { warehouse, clock, lease, found }: FilesVerification,
   kind: FileFault,
   store: ObjectStore,
   { sha256, current: currentFiles }: ReferencedContent,
@@ -163,14 +161,14 @@ async function addFault(
   if (lease === null) return;
   if (currentFiles === 0) {
     // No record has the content any more, so the service need not have it either.
-    repaired.left += 1;
+    found.repaired.left += 1;
     return;
   }
   // A damaged object must not be taken for the content when it is fetched again.
   if (kind !== 'missing') await store.remove(sha256);
   const now = timestampText(clock.now());
   await warehouse.apply(refetchContents(warehouse.own, store.name, [sha256], now), lease.proof());
-  repaired.again += currentFiles;
+  found.repaired.again += currentFiles;
 }
 
 function countFault(found: FilesVerified, fault: FaultyFile): void {

@@ -1,19 +1,21 @@
-// Adds tables and columns and widens types in one transaction, with all views that depend on them.
+// Adds tables and columns and widens types in one transaction (`growTables`). Postgres does not widen `price` from bigint to
+// numeric while views depend on it: they are dropped, and created again in the same transaction. Readers are locked out only
+// briefly: an attempt that does not get its locks soon is given up and repeated.
 import { escapeIdentifier as quoted } from 'pg';
 import { messageOf, SyncError } from '../../../model/errors.ts';
 import type { TableShape } from '../../../model/table.ts';
 import {
   type DroppedView,
   growthOutdated,
-  TableInUseError,
   type LeaseProof,
   type ShapeGrowth,
   tableExists,
+  TableInUseError,
 } from '../../warehouse.ts';
 import { refuseStrangers, refuseWithoutCreate } from '../connection/schema-rights.ts';
 import { asStep, type Session, type Step } from '../connection/session.ts';
-import { causeCode, type PostgresSchema, execute, isLocked, transact } from '../connection/transact.ts';
-import { renameFormerViews, createViews, dropViews, planViewChanges } from '../views/change-views.ts';
+import { causeCode, execute, isLocked, type PostgresSchema, transact } from '../connection/transact.ts';
+import { createViews, dropViews, planViewChanges, renameFormerViews } from '../views/change-views.ts';
 import { addColumns, createDeletedIndex, createTable, updateComments, type Widening, widenStatements } from './ddl.ts';
 import {
   type Dependent,
@@ -63,7 +65,7 @@ export async function growTables(database: PostgresSchema, growth: ShapeGrowth):
   // A widening runs definitions of external views again.
   if (widenings.length > 0) await refuseStrangers(run, database);
   const steps = [
-    // The claim comes first: it makes others wait who are planning another change.
+    // The claim comes first: other processes that change tables wait for its lock.
     ...(claim === null ? [] : [{ ...asStep(claim), errorIfNoRow: growthOutdated }]),
     ...renameFormerViews(views),
     ...created.flatMap((table) => creationSteps(database.schema, table, references)),
@@ -89,9 +91,12 @@ function creationSteps(schema: string, table: TableShape, references: ReadonlySe
 /** SQLSTATE of a view whose column would get another collation. */
 const INVALID_TABLE_DEFINITION = '42P16';
 
+/** Alters tables in one transaction, which is repeated while other sessions hold locks on them. */
 async function alterTables(database: PostgresSchema, alteration: Alteration): Promise<readonly DroppedView[]> {
   const alter = (isCollated: boolean): Promise<readonly DroppedView[]> =>
-    transactExclusively(database, alteration.growth.lease, (session) => alterIn(session, alteration, isCollated));
+    transactExclusively(database, alteration.growth.lease, (session) =>
+      attemptAlteration(session, alteration, isCollated),
+    );
   try {
     return await alter(false).catch((error: unknown) => {
       if (causeCode(error) !== INVALID_TABLE_DEFINITION) throw error;
@@ -104,10 +109,10 @@ async function alterTables(database: PostgresSchema, alteration: Alteration): Pr
 }
 
 /**
- * In one attempt: drops all that depends on changed columns, alters the tables, and creates the dependents again as
- * they were.
+ * Drops all views that depend on changed columns, alters the tables, and creates the views again as they were. `isCollated`
+ * if a view must be dropped because its column gets another collation.
  */
-async function alterIn(
+async function attemptAlteration(
   session: Session,
   { growth, widenings, additions, steps }: Alteration,
   isCollated: boolean,
@@ -134,8 +139,9 @@ async function createDependents(
   dependents: readonly Dependent[],
   mayLeaveOut: boolean,
 ): Promise<DroppedView[]> {
-  const belongings = new Map(dependents.map(({ view, statements }) => [view ?? '', statements.slice(1)]));
-  await runTogether(session, createViews(plan, belongings));
+  // The first statement creates the view; the others restore its rights and comments.
+  const restored = new Map(dependents.map(({ view, statements }) => [view ?? '', statements.slice(1)]));
+  await runTogether(session, createViews(plan, restored));
   const dropped: DroppedView[] = [];
   for (const dependent of dependents.filter(({ view }) => view === null)) {
     const { name, statements } = dependent;
@@ -143,7 +149,7 @@ async function createDependents(
       await runTogether(session, mayLeaveOut ? ['SAVEPOINT one_view', ...statements, 'RELEASE one_view'] : statements);
     } catch (error) {
       if (isLocked(error)) throw error;
-      if (!mayLeaveOut) throw isUnfit(error) ? inUseError([dependent], error) : error;
+      if (!mayLeaveOut) throw isInUse(error) ? inUseError([dependent], error) : error;
       await session.execute('ROLLBACK TO one_view');
       dropped.push({ name, definition: `${statements.join(';\n')};` });
     }
@@ -157,13 +163,13 @@ async function createDependents(
  */
 const IN_USE = ['0A', '2BP01', '42', '22', '23', '44', '54', 'P0', '39', '38'];
 
-function isUnfit(error: unknown): boolean {
+function isInUse(error: unknown): boolean {
   return IN_USE.some((prefix) => causeCode(error).startsWith(prefix));
 }
 
-/** Returns `TableInUseError` if an object that depends on a widened column caused the error. */
+/** Converts the error to `TableInUseError` if an object that depends on a widened column has caused it. */
 function explainError(error: unknown, widenings: readonly Widening[]): unknown {
-  if (error instanceof TableInUseError || widenings.length === 0 || !isUnfit(error)) return error;
+  if (error instanceof TableInUseError || widenings.length === 0 || !isInUse(error)) return error;
   const cause = error instanceof SyncError ? error.cause : error;
   const by = messageOf(cause);
   const columns = widenings.flatMap(({ table, columns: wider }) =>
@@ -172,7 +178,7 @@ function explainError(error: unknown, widenings: readonly Widening[]): unknown {
   return new TableInUseError(columns, [], cause);
 }
 
-/** Readers wait for a table while we wait for its lock: after this time they continue, and we try again. */
+/** Readers wait for a table while we wait for its lock: after this time we give up, and they continue. */
 const LOCK_TIMEOUT_MS = 600;
 const MIN_LOCK_TIMEOUT_MS = 10;
 /** Longer than the server waits (`deadlock_timeout`, 1 s) before it cancels an autovacuum that blocks us. */

@@ -1,6 +1,6 @@
-// The SQL expressions of managed views on SQLite. A view promises a type for each of its columns: if the values of a table
-// have another type (a price that became the text `9.90`), the view converts them, or shows NULL. Other programs read the
-// views, so they call only functions that every SQLite since 3.34 has.
+// The SQL expressions of managed views on SQLite; the interface `ViewDialect` says what each one is for. A view promises a
+// type for each of its columns: if the values of a table have another type (a price that became the text `9.90`), the view
+// converts them, or shows NULL. Other programs read the views, so they call only functions that every SQLite since 3.34 has.
 import type { ColumnType } from '../../../model/vocabulary.ts';
 import type { FieldValues, RowFact, RowsOf, ViewDialect } from '../../view-dialect.ts';
 import { BODIES, timestampFromText } from './bodies.ts';
@@ -28,7 +28,7 @@ export const VIEW_DIALECT: ViewDialect = {
   // Another column shows the exact digits as a text; this one shows the nearest number, which can be added up.
   viewType: (type) => (type === 'numeric' ? 'double' : type),
   falseLiteral: '0',
-  // A limit keeps SQLite from writing the expression into each place that names it.
+  // Without the limit, SQLite would copy the expression to each use of `x`, and compute it there.
   computeOnce: (sql, use) => `(SELECT ${use('x')} FROM (SELECT ${sql} AS x LIMIT 1))`,
   bodies: BODIES,
   differingFields: (fields) => ({
@@ -85,21 +85,21 @@ function integerSum(sql: string): string {
 }
 
 /**
- * A value of one type as one of another; NULL if it cannot be converted. It is checked first, because SQLite's CAST makes 0
- * of a word, and its date functions read numbers as days and move the 31st of February to March.
+ * Converts a value from one type to another; NULL if that is impossible. The value is checked first, because SQLite's CAST
+ * makes 0 of a word, and its date functions read numbers as days and move the 31st of February to March.
  */
 function converted(sql: string, from: ColumnType, to: ColumnType): string {
   return from === to || sql === 'NULL' ? sql : TO[to](sql, from);
 }
 
-/** A value as a text, numbers by their digits. */
+/** Converts a value to a text, numbers by their digits. */
 function textOf(sql: string, from: ColumnType): string {
   return AS_TEXT[from](sql);
 }
 
 /**
- * An expression `body` over a value `v` that is computed once. Several values are computed one after the other, each from
- * the one before, which it calls `v`. Without the limit, SQLite would copy a value's expression to each use of `v`.
+ * Returns the expression `body` over a value `v` that is computed once (see `once`). Several values are computed one after
+ * the other, each from the one before, which it calls `v`.
  */
 function nameValues(values: readonly string[], body: string): string {
   let from = '';
@@ -107,7 +107,7 @@ function nameValues(values: readonly string[], body: string): string {
   return `(SELECT ${body}${from})`;
 }
 
-function asIs(sql: string): string {
+function unchanged(sql: string): string {
   return sql;
 }
 
@@ -115,16 +115,16 @@ const AS_TEXT: Readonly<Record<ColumnType, (sql: string) => string>> = {
   boolean: (sql) => `CASE ${sql} WHEN 1 THEN 'true' WHEN 0 THEN 'false' END`,
   integer: (sql) => `CAST(${sql} AS TEXT)`,
   double: doubleText,
-  numeric: asIs,
-  date: asIs,
-  timestamp: asIs,
-  text: asIs,
+  numeric: unchanged,
+  date: unchanged,
+  timestamp: unchanged,
+  text: unchanged,
   // Scalars without the quotes of JSON; numbers keep all their digits.
   json: (sql) =>
     `CASE WHEN json_valid(${sql}) THEN CASE json_type(${sql}) WHEN 'text' THEN json_extract(${sql}, '$') WHEN 'null' THEN NULL ELSE ${sql} END ELSE ${sql} END`,
 };
 
-/** With the fewest digits that are read back as the same number. */
+/** Writes a double with the fewest digits that are read back as the same number. */
 function doubleText(sql: string): string {
   const digits = [15, 16].map(
     (count) => `WHEN CAST(printf('%!.${count}g', ${sql}) AS REAL) = ${sql} THEN printf('%!.${count}g', ${sql})`,
@@ -135,27 +135,27 @@ function doubleText(sql: string): string {
   return `CASE WHEN ${sql} IS NULL THEN NULL WHEN ${isInteger} THEN CAST(CAST(${sql} AS INTEGER) AS TEXT) ELSE replace(${shortest}, '.0e', 'e') END`;
 }
 
-/** Numbers as JSON writes them. */
+/** True for a number as JSON writes it. */
 const IS_NUMBER = `json_valid(v) AND (v GLOB '[-0-9]*[0-9]' OR v GLOB '[0-9]') AND length(v) <= 1000 AND v NOT GLOB '*[eE]*[0-9][0-9][0-9][0-9]'`;
 const NUMBERS: ReadonlySet<ColumnType> = new Set(['integer', 'double', 'numeric']);
 const LARGEST = '1.7976931348623157e308';
 
-/** The text of a number; NULL if the value is not a number. */
+/** Converts a value to the text of a number; NULL if it is not one. */
 function number(sql: string, from: ColumnType): string {
   const text = textOf(sql, from);
   return NUMBERS.has(from) ? text : nameValues([text], `CASE WHEN ${IS_NUMBER} THEN v END`);
 }
 
-/** The nearest double. */
+/** Converts a value to the nearest double. */
 function double(sql: string, from: ColumnType): string {
   if (from === 'integer') return `CAST(${sql} AS REAL)`;
   return nameValues([number(sql, from)], `CASE WHEN abs(CAST(v AS REAL)) <= ${LARGEST} THEN CAST(v AS REAL) END`);
 }
 
 /**
- * A value that is no integer becomes NULL: rounded values would make a sum silently wrong. It is judged by its digits,
- * because as a double 1.00000000000000000001 is an integer. A number with an exponent is read as a double if it is short
- * enough to lose no digit.
+ * Converts a value to an integer; NULL for any other number, because rounded values would make a sum silently wrong. The
+ * digits decide, because as a double 1.00000000000000000001 is an integer. A number with an exponent is read as a double if
+ * it is short enough to lose no digit.
  */
 function integer(sql: string, from: ColumnType): string {
   if (from === 'double') return `CASE WHEN ${sql} = CAST(${sql} AS INTEGER) THEN CAST(${sql} AS INTEGER) END`;
@@ -169,7 +169,7 @@ function integer(sql: string, from: ColumnType): string {
   return nameValues([number(sql, from)], `CASE WHEN v GLOB '*[eE]*' THEN ${withExponent} ELSE ${digits} END`);
 }
 
-/** A text as a time in UTC, in the form of table cells or of ISO 8601. A time without a zone is read as UTC. */
+/** Converts a text in the form of table cells or of ISO 8601 to a time in UTC. A time without a zone is read as UTC. */
 function moment(sql: string, from: ColumnType): string {
   return timestampFromText(`SELECT ${textOf(sql, from)} AS s`, null);
 }
