@@ -42,9 +42,8 @@ interface PendingToken {
 
 /**
  * Creates a function that returns the token that all processes share. It requests a new one only if this process has
- * already used the stored one: a service may revoke the previous token with each new one, so processes with tokens of
- * their own would revoke each other's. A token is stored before it is used, because its refresh token may replace the old
- * one. Throws the errors of `request` and the store.
+ * already used the stored one. A token is stored before it is used, because its refresh token may replace the old one.
+ * Throws the errors of `request` and the store.
  */
 export function sharedToken({ store, seal, clock, request }: SharedTokenParts): (lane: Lane) => Promise<IssuedToken> {
   const claim = { owner: randomUUID(), forMs: CLAIM_MS };
