@@ -17,7 +17,7 @@ const MAX_STORE_ATTEMPTS = 8;
 const STORE_RETRY_MS = 250;
 
 /** The input of a request for a token. */
-export interface TokenOccasion {
+export interface TokenRequest {
   lane: Lane;
   /** The newest refresh token; null if none is stored. */
   refreshToken: string | null;
@@ -30,7 +30,7 @@ interface SharedTokenParts {
   seal: TokenSeal;
   clock: Clock;
   /** Requests a token from the service. */
-  request: (occasion: TokenOccasion) => Promise<IssuedToken>;
+  request: (input: TokenRequest) => Promise<IssuedToken>;
 }
 
 /** A token that was issued and is not stored yet; `endsAt` in monotonic milliseconds. */
@@ -72,7 +72,7 @@ export function sharedToken({ store, seal, clock, request }: SharedTokenParts): 
     try {
       const isStillMine = async (): Promise<boolean> => (await store.claimToken(seal.name, version, claim)).isMine;
       const issued = await request({ lane, refreshToken, isStillMine });
-      // Earlier versions, which may run beside this one, read no token without `isRefused`.
+      // Processes of earlier versions, which may share the database, read only tokens with `isRefused`.
       const tokens = { access: issued.value, refresh: issued.refreshToken ?? refreshToken, isRefused: false };
       const text = JSON.stringify(tokens);
       pending = { version, text, endsAt: requestedAt + tokenLifetime(issued) };

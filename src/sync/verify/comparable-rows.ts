@@ -51,10 +51,7 @@ function canonicalTime(text: string): string {
   const utc = text.replace(/\+00$/, '');
   const point = utc.indexOf('.');
   if (point === -1) return utc;
-  return utc
-    .slice(0, point + 4)
-    .replace(/0+$/, '')
-    .replace(/\.$/, '');
+  return utc.slice(0, point + 4).replace(/\.?0*$/, '');
 }
 
 /** Returns the shape without the columns and tables that have values of fields with `compare: false`. */

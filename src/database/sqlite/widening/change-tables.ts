@@ -91,7 +91,6 @@ function widenColumns(db: Database, changes: readonly ShapeChange[]): void {
   }
 }
 
-/** Drops tables; managed views on them stay, empty. */
 export function dropTables(db: Database, { tables, views }: TableRemoval): void {
   for (const table of tables) db.exec(`DROP TABLE IF EXISTS ${id(table)}`);
   emptyBrokenViews(db, views);
