@@ -81,17 +81,6 @@ function youngGenerationBytes(): number {
   return space?.space_size ?? YOUNG_GENERATION_BYTES;
 }
 
-/**
- * Stores compiled code between starts, in the package folder, where other users cannot put code. If that is read-only, each
- * start just takes longer.
- */
-function enableCompileCache(packagePath: string): void {
-  const cache = path.join(packagePath, 'node_modules', '.cache', 'content-sync');
-  module.enableCompileCache(cache);
-  // Worker threads read it from the environment.
-  process.env['NODE_COMPILE_CACHE'] ??= cache;
-}
-
 async function main(): Promise<void> {
   refuseOldNode();
   const folder = packageFolder();
@@ -103,7 +92,11 @@ async function main(): Promise<void> {
   }
   // The diagnostic reports of Node (`--report-...`) must not contain the environment, which has secrets.
   process.report.excludeEnv = true;
-  enableCompileCache(folder);
+  // The cache of compiled code is in the package folder, where other users cannot put code. Without it, starts take longer.
+  const compileCache = path.join(folder, 'node_modules', '.cache', 'content-sync');
+  module.enableCompileCache(compileCache);
+  // Worker threads read its path from the environment.
+  process.env['NODE_COMPILE_CACHE'] ??= compileCache;
   sizeYoungGeneration();
   // The settings may allow more once they are read.
   process.umask(OWNER_ONLY);

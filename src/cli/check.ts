@@ -107,9 +107,9 @@ function storeFindings({ files }: SourceSettings): { stores?: CheckFinding[] } {
 
 function toSections(report: CheckReport): Section[] {
   const { resources, identity, limits, warehouse, stores = [] } = report;
-  const service = [identity ?? [], limits].flat();
-  const further = { service, copy: [warehouse, ...stores] };
-  return [...resources, ...Object.entries(further).map(([resource, findings]) => ({ resource, findings }))];
+  const service = identity === undefined ? [limits] : [identity, limits];
+  const copy = [warehouse, ...stores];
+  return [...resources, { resource: 'service', findings: service }, { resource: 'copy', findings: copy }];
 }
 
 async function checkService(
@@ -122,8 +122,8 @@ async function checkService(
   const path = source.profile.identity;
   const { clock, signal } = context;
   const identity = path === null ? null : await identityFinding({ client, listing, path, signal });
-  const isNamed = identity?.status === 'ok' ? 'identified' : 'unproved';
-  const credential = source.auth.type === 'none' ? 'none' : isNamed;
+  const verified = identity?.status === 'ok' ? 'identified' : 'unproved';
+  const credential = source.auth.type === 'none' ? 'none' : verified;
   for (const resource of resources) {
     const profile = source.profile.resources[resource];
     if (profile === undefined) continue;

@@ -1,4 +1,5 @@
-// Erases the requested records of a resource completely: rows, deliveries, files, and free pages of the databases.
+// Erases the requested records of a resource completely (`content-sync forget`): rows, deliveries, files, and what deleted
+// rows leave in free pages of the databases.
 import { inboxAddress, openInbox, openInboxToRead } from '../database/databases.ts';
 import type { Inbox } from '../database/inbox.ts';
 import type { ForgottenRow, OwnTables } from '../database/own-tables.ts';
@@ -103,13 +104,13 @@ async function eraseContents({ clock, signal }: CliContext, app: App): Promise<b
   const settings = app.source.files;
   for (let attempt = 0; attempt < MAX_FILE_ATTEMPTS && !signal.aborted; attempt += 1) {
     try {
-      const left = await eraseUnreferenced({
+      const remaining = await eraseUnreferenced({
         warehouse,
         settings,
-        storeAt: (address) => files.storeAt(address),
+        storeAt: (store) => files.storeAt(store),
         clock,
       });
-      return left === 0;
+      return remaining === 0;
     } catch (error) {
       if (!(error instanceof SyncError)) throw error;
       // Downloads in progress may take long, and a store may be unreachable for long.
@@ -120,7 +121,7 @@ async function eraseContents({ clock, signal }: CliContext, app: App): Promise<b
   return false;
 }
 
-/** Internal tables that held ids, bodies or quotes. */
+/** Internal tables that may have contained ids or texts of the records. */
 const CLEANED_TABLES = [
   '_sync_forgotten',
   '_sync_versions',
@@ -143,7 +144,7 @@ const CLEANED_TABLES = [
   '_sync_pauses',
 ] as const satisfies readonly (keyof OwnTables)[];
 
-/** Removes what the log and free pages of warehouse and inbox still hold. Returns false while a reader prevents it. */
+/** Removes deleted data from the logs and free pages of warehouse and inbox. Returns false while a reader prevents it. */
 async function cleanPages(context: CliContext, { warehouse, source }: App, resource: string): Promise<boolean> {
   const shape = await readTables(warehouse, resource);
   const tables = [...CLEANED_TABLES, ...(shape?.tables ?? []).map(({ name }) => name)];

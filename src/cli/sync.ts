@@ -128,8 +128,9 @@ export async function syncHere({ context, chosen, command, options, areNamed }: 
   try {
     return await withApp(context, { ...chosen, retried }, async (app) => {
       const commands = options.due === true ? await dueCommands(app, context, chosen) : command;
-      const due = typeof commands === 'string' ? resources : resources.filter((each) => Object.hasOwn(commands, each));
-      const unpaused = await unlessPaused(app, chosen, due, areNamed);
+      const wanted =
+        typeof commands === 'string' ? resources : resources.filter((each) => Object.hasOwn(commands, each));
+      const unpaused = await unlessPaused(app, chosen, wanted, areNamed);
       begin(unpaused, app.rateLimiter);
       const { signal } = context;
       const request = { command: commands, resources: unpaused, signal, watcher, files: true };

@@ -1,12 +1,13 @@
-// Queries on copied tables. They are the same on both databases, but for a few expressions.
+// Queries on the rows of copied tables, for syncing, verifying and commands that only read. SQLite and Postgres share them;
+// the expressions in which they differ come from a `RowQueryDialect`.
 import { type Kysely, type RawBuilder, sql } from 'kysely';
 import type { Cell, Column, TableShape } from '../model/table.ts';
 import type { OwnTables, TimestampText } from './own-tables.ts';
 import type { ViewDialect } from './view-dialect.ts';
 
-/** Access to internal and copied tables by single queries. */
+/** Access to the tables of a warehouse. */
 export interface TableAccess {
-  /** Queries on internal tables. */
+  /** Queries on internal tables (`_sync_...`). */
   readonly own: Kysely<OwnTables>;
   /** Queries on copied tables. */
   readonly rows: RowQueries;
@@ -24,19 +25,19 @@ export interface WarehouseReader extends TableAccess {
 
 /** The parts of the queries in which the databases differ. */
 interface RowQueryDialect {
-  /** The name of a copied table in a statement of Kysely. */
+  /** The quoted name of a copied table. */
   named: (table: string) => RawBuilder<unknown>;
-  /** Names of all tables and views, external ones included, in lower case. */
+  /** Reads the names of all tables and views, external ones included, in lower case. */
   tableNames: () => Promise<Set<string>>;
   /** The internal column that orders rows by their insertion. */
   insertOrder: 'rowid' | 'ctid';
-  /** A time as an internal column holds it; '' is before all times. */
+  /** Converts a UTC text to the type of an internal time column; '' is before all times. */
   timestamp: (text: string) => RawBuilder<unknown>;
-  /** A time as a UTC text. */
+  /** Converts a time to a UTC text. */
   timestampText: (cell: RawBuilder<unknown>) => RawBuilder<unknown>;
-  /** True for a text that is one of these. */
+  /** True for a text that is one of `texts`. */
   isAmong: (text: RawBuilder<unknown>, texts: readonly string[]) => RawBuilder<unknown>;
-  /** True for a text (or JSON) that does not begin with a digit, as times do. */
+  /** True for a text (or JSON) that is no time, because it does not begin with a digit. */
   isUntimed: (text: RawBuilder<unknown>) => RawBuilder<unknown>;
 }
 
@@ -69,8 +70,8 @@ export class RowQueries {
   }
 
   /**
-   * Stored rows among `keys`, by key and in the order of `keys`. `updated` is the first of these cells that is not null;
-   * for columns of several types it is a text, and a time ends with `Z`.
+   * Reads the stored rows of `keys`, in the order of `keys`. `updated` are the columns that may have the time of change: the
+   * first cell that is not null counts. If their types differ, it is a text, and a time ends with `Z`.
    */
   async stored(
     { name, key: [key = ''] }: TableShape,
@@ -82,7 +83,7 @@ export class RowQueries {
     const { rows } = await sql<StoredRow & { _key: string }>`
       SELECT ${sql.id(key)} AS "_key", "_hash" AS "hash", "_version" AS "version",
         ${timestampText(sql`"_synced_at"`)} AS "syncedAt", ${timestampText(sql`"_deleted_at"`)} AS "deletedAt",
-        ${firstCell(updated, this.#dialect)} AS "updated"
+        ${selectFirstCell(updated, this.#dialect)} AS "updated"
       FROM ${this.named(name)} WHERE ${isAmong(sql.id(key), keys)}`.execute(this.#own);
     const found = new Map(rows.map(({ _key, ...row }) => [_key, row]));
     const ordered = new Map<string, StoredRow>();
@@ -93,7 +94,7 @@ export class RowQueries {
     return ordered;
   }
 
-  /** True if the integer column holds a value that a double would change. */
+  /** True if the integer column has a value that a double cannot hold exactly. */
   async holdsBeyondDouble(table: string, column: string): Promise<boolean> {
     const [min, max] = [sql.lit(Number.MIN_SAFE_INTEGER), sql.lit(Number.MAX_SAFE_INTEGER)];
     const isExact = sql`${sql.id(column)} BETWEEN ${min} AND ${max}`;
@@ -101,7 +102,7 @@ export class RowQueries {
     return rows.length > 0;
   }
 
-  /** The first and last time in these columns within a span; null for none. Reads the table. */
+  /** Returns the first and last time in these columns within a span; null for none. Reads the whole table. */
   async timeSpan({ name }: TableShape, columns: readonly Column[], [from, to]: TimeSpan): Promise<TimeSpan | null> {
     if (columns.length === 0) return null;
     const ends = columns.flatMap(({ name: column }, at) => {
@@ -116,22 +117,22 @@ export class RowQueries {
     return first === undefined || last === undefined ? null : [first, last];
   }
 
-  /** Keys after `after` of all rows of a resource's own table, in the database's order. */
+  /** Returns the keys after `after` of all rows, in the database's order. */
   keysAfter({ name, key: [first = ''] }: TableShape, after: string, limit: number): Promise<string[]> {
     const key = sql.id(first);
-    // The index of the keys alone answers this query.
+    // The database reads only the index of the keys.
     return this.#readKeys(
       sql`SELECT ${key} AS "key" FROM ${this.named(name)} WHERE ${key} > ${after} ORDER BY ${key} LIMIT ${limit}`,
     );
   }
 
-  /** Keys of rows that were deleted before a time, the oldest first. */
+  /** Returns the keys of rows that were deleted before a time, the oldest first. */
   keysDeletedBefore({ name, key: [first = ''] }: TableShape, before: TimestampText, limit: number): Promise<string[]> {
     return this.#readKeys(sql`SELECT ${sql.id(first)} AS "key" FROM ${this.named(name)}
       WHERE "_deleted_at" < ${before} ORDER BY "_deleted_at" LIMIT ${limit}`);
   }
 
-  /** Those of the keys whose rows are live and were last written before a time. */
+  /** Returns those of the keys whose rows are live and were last written before a time. */
   async keysWrittenBefore(
     { name, key: [first = ''] }: TableShape,
     keys: readonly string[],
@@ -144,8 +145,8 @@ export class RowQueries {
   }
 
   /**
-   * Keys of the live rows with the latest times: per column up to `limit` rows for which it is the first of the columns
-   * that is not null.
+   * Returns the keys of the live rows with the latest times, up to `limit` per column. A row counts for its first column that
+   * is not null.
    */
   async latestKeys(
     { name, key: [first = ''] }: TableShape,
@@ -162,7 +163,7 @@ export class RowQueries {
     return (await Promise.all(keys)).flat();
   }
 
-  /** Keys of up to `limit` live rows, spread over the table, that are no delete candidates. */
+  /** Returns the keys of up to `limit` live rows, spread over the table, that are no delete candidates. */
   liveSample({ name, key: [first = ''] }: TableShape, resource: string, limit: number): Promise<string[]> {
     const key = sql`t.${sql.id(first)}`;
     const candidates = sql`SELECT 1 FROM ${this.named('_sync_suspects')} AS s WHERE s."resource" = ${resource} AND s."record_id" = ${key}`;
@@ -174,7 +175,7 @@ export class RowQueries {
     return this.#readKeys(sql`SELECT "key" FROM (${live}) AS live WHERE ${isSampled} ORDER BY "at"`);
   }
 
-  /** Number of live rows whose first non-null cell of these columns is no time. Reads the table without an index. */
+  /** Counts live rows without a time: the first non-null cell of these columns is none. Reads the table if no index helps. */
   countUntimed({ name }: TableShape, columns: readonly Column[]): Promise<number> {
     // A condition on `_deleted_at` would make the planner use its index in place of that of the times.
     const live = sql`count(*) FILTER (WHERE "_deleted_at" IS NULL)`;
@@ -182,21 +183,21 @@ export class RowQueries {
     return this.#readCount(sql`SELECT ${live} AS n FROM ${this.named(name)} WHERE ${hasNone}`);
   }
 
-  /** Live rows of a resource's own table; 0 if there is no such table. */
+  /** Counts the live rows of a table; 0 if there is no such table. */
   async count(table: string): Promise<number> {
     if (!(await this.#exists(table))) return 0;
     const rows = this.named(table);
-    // All rows minus deleted rows: an index answers both counts, while counting live rows would read the table.
+    // All rows minus deleted rows: indexes suffice for both counts, but counting live rows would read the table.
     const deleted = sql`SELECT count(*) FROM ${rows} WHERE "_deleted_at" IS NOT NULL`;
     return this.#readCount(sql`SELECT (SELECT count(*) FROM ${rows}) - (${deleted}) AS n`);
   }
 
-  /** All rows of a table; 0 if there is no such table. */
+  /** Counts all rows of a table; 0 if there is no such table. */
   async countAll(table: string): Promise<number> {
     return (await this.#exists(table)) ? this.#readCount(sql`SELECT count(*) AS n FROM ${this.named(table)}`) : 0;
   }
 
-  /** Rows that were deleted at `since` or later ('' for all); 0 if there is no such table. */
+  /** Counts rows that were deleted at `since` or later ('' for all); 0 if there is no such table. */
   async countDeleted(table: string, since: TimestampText): Promise<number> {
     if (!(await this.#exists(table))) return 0;
     return this.#readCount(sql`SELECT count(*) AS n FROM ${this.named(table)} WHERE "_deleted_at" IS NOT NULL
@@ -211,15 +212,15 @@ export class RowQueries {
     return (await sql<{ key: string }>`${query}`.execute(this.#own)).rows.map(({ key }) => key);
   }
 
-  /** False for an external table of this name, which is not in the catalog of columns. */
+  /** Returns false also for an external table of this name, which is not in the catalog of columns. */
   async #exists(table: string): Promise<boolean> {
     const columns = this.#own.selectFrom('_sync_columns').select('column_name').where('table_name', '=', table);
     return (await columns.limit(1).executeTakeFirst()) !== undefined && (await this.tableNames()).has(table);
   }
 }
 
-/** The first cell that is not null; a text for columns of several types. */
-function firstCell(columns: readonly Column[], { timestampText }: RowQueryDialect): RawBuilder<unknown> {
+/** Selects the first cell that is not null, as a text if the columns have several types. */
+function selectFirstCell(columns: readonly Column[], { timestampText }: RowQueryDialect): RawBuilder<unknown> {
   const isMixed = new Set(columns.map(({ type }) => type)).size > 1;
   const cells = columns.map(({ name, type }) => {
     const cell = type === 'timestamp' ? timestampText(sql.id(name)) : sql`${sql.id(name)}`;
@@ -229,10 +230,7 @@ function firstCell(columns: readonly Column[], { timestampText }: RowQueryDialec
   return cells.length > 1 ? sql`COALESCE(${sql.join(cells)})` : (cells[0] ?? sql`CAST(NULL AS text)`);
 }
 
-/**
- * True for a row whose first non-null cell of the columns is no time. Each incremental run uses it, so it is written for
- * indexes.
- */
+/** True for a row whose first non-null cell of the columns is no time. The condition lets each incremental run use indexes. */
 function hasNoTime(columns: readonly Column[], isUntimed: RowQueryDialect['isUntimed']): RawBuilder<unknown> {
   const [first, ...rest] = columns;
   if (first === undefined) return sql`(1 = 1)`;

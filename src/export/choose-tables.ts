@@ -1,4 +1,5 @@
-// Chooses the views that an export writes, and describes their columns.
+// Chooses the views that `content-sync export` writes as files (`chooseTables`): those that the user names, else the live rows
+// of all resources, the deletes and the dictionary.
 import type { ReadColumn, SnapshotReader } from '../database/snapshot-reader.ts';
 import { readShapes, readViews, type StoredView } from '../database/state/catalog.ts';
 import { ConfigError } from '../model/errors.ts';
@@ -11,7 +12,7 @@ export interface ChosenColumn extends ReadColumn {
   description: string | null;
   /** True for a field of the service's records. */
   isSource: boolean;
-  /** `content.id` if it holds the key of another record. */
+  /** The column whose keys it holds, such as `content.id`; null if it is no reference. */
   refersTo: string | null;
 }
 
@@ -20,53 +21,50 @@ export interface ChosenTable {
   name: string;
   description: string;
   columns: readonly ChosenColumn[];
-  /** False for a view of a resource that is no longer copied. */
+  /** False for a view of a resource that the settings no longer copy. */
   isCopied: boolean;
 }
 
-/** The view of a resource's live rows; it ends in `_view` if a table of the service has its name. */
+/** Matches the view of a resource's live rows; it ends in `_view` if a table of the service has its name. */
 export const LIVE_SUFFIX = /_live(?:_view)?$/;
-/** Other views that are exported if none are named. */
+/** Matches the other views that are exported by default. */
 const OTHER_DEFAULTS = /^(?:sync_deletes|sync_dictionary)(?:_view)?$/;
 
 interface TableChoice {
   tables: ChosenTable[];
-  /** The tables whose references decide which of the chosen ones are cut by month. */
+  /** All tables that may refer to the chosen ones: one that others refer to is not split into files by month. */
   related: ChosenTable[];
   /** Views that are skipped because their resource is no longer copied. */
   skipped: string[];
 }
 
-/**
- * Returns the views of these names, sorted. Without names: the live rows of the copied resources, the deletes and the
- * dictionary. Throws `ConfigError`.
- */
+const FIRST_COPY = 'run content-sync backfill or sync: the first copied rows create the views';
+
+/** Returns the views of these names, or the default ones if there are no names, sorted. Throws `ConfigError`. */
 export async function chooseTables(
   snapshot: SnapshotReader,
   names: readonly string[],
   copied: readonly string[],
 ): Promise<TableChoice> {
   const views = await readChoices(snapshot, copied);
-  const defaults = views.filter(({ name }) => LIVE_SUFFIX.test(name) || OTHER_DEFAULTS.test(name));
-  const related = defaults.filter(({ isCopied }) => isCopied);
-  if (names.length === 0 && related.length > 0) {
-    const skipped = defaults.filter(({ isCopied }) => !isCopied).map(({ name }) => name);
-    return { tables: related, related, skipped };
+  const allDefaults = views.filter(({ name }) => LIVE_SUFFIX.test(name) || OTHER_DEFAULTS.test(name));
+  const defaults = allDefaults.filter(({ isCopied }) => isCopied);
+  if (names.length === 0) {
+    if (defaults.length === 0) throw new ConfigError('usage', 'there are no views to export yet', { hint: FIRST_COPY });
+    const skipped = allDefaults.filter(({ isCopied }) => !isCopied).map(({ name }) => name);
+    return { tables: defaults, related: defaults, skipped };
   }
-  const known = new Set(views.map(({ name }) => name));
-  const unknown = names.filter((name) => !known.has(name));
-  if (names.length > 0 && unknown.length === 0) {
-    const tables = views.filter(({ name }) => names.includes(name));
-    return { tables, related: related.length > 0 ? related : tables, skipped: [] };
+  const available = views.map(({ name }) => name);
+  const missing = names.filter((name) => !available.includes(name));
+  if (missing.length > 0) {
+    const hint = available.length === 0 ? FIRST_COPY : `there are ${available.join(', ')}`;
+    throw new ConfigError('usage', `there is no view "${missing.join('", "')}" to export`, { hint });
   }
-  const what = names.length === 0 ? 'are no views to export yet' : `is no view "${unknown.join('", "')}" to export`;
-  const first = 'run content-sync backfill or sync: the first copied rows create the views';
-  throw new ConfigError('usage', `there ${what}`, {
-    hint: names.length === 0 || views.length === 0 ? first : `there are ${[...known].join(', ')}`,
-  });
+  const tables = views.filter(({ name }) => names.includes(name));
+  return { tables, related: defaults.length > 0 ? defaults : tables, skipped: [] };
 }
 
-/** All views of the warehouse, sorted by name. */
+/** Reads all views of the warehouse, sorted by name. */
 async function readChoices({ own }: SnapshotReader, copied: readonly string[]): Promise<ChosenTable[]> {
   const views = [...(await readViews(own)).values()];
   const decimals = decimalPaths(await readShapes(own));
@@ -88,8 +86,8 @@ async function readChoices({ own }: SnapshotReader, copied: readonly string[]): 
 }
 
 /**
- * A view of SQLite shows a decimal as the nearest double (`price`), and its digits in a text column (`price_text`): the
- * export takes these digits.
+ * A view of SQLite shows a decimal as the nearest double (`price`), and its exact digits in a text column (`price_text`). The
+ * export writes these digits as a decimal.
  */
 function exactDigits(
   { column_name: name, type, source_path: path }: StoredView['columns'][number],
@@ -101,7 +99,7 @@ function exactDigits(
   return isDecimal ? { type: 'numeric', digits: text.column_name } : {};
 }
 
-/** Returns the resource and the path of each numeric field. */
+/** Returns the resource and the path of each decimal field, as in `content price`. */
 function decimalPaths(shapes: readonly ResourceShape[]): ReadonlySet<string> {
   const paths = shapes.flatMap(({ resource, tables }) =>
     tables.flatMap(({ columns }) =>

@@ -40,7 +40,7 @@ export interface ApiRequest {
   url: URL;
   /** Default: GET. A POST is a read as well, so it is retried like any other request. */
   method?: HttpMethod | undefined;
-  /** Headers besides those of the profile, with lower-case names; sent only to the origin of `base_url`. */
+  /** Headers in addition to those of the profile, with lower-case names; sent only to the origin of `base_url`. */
   headers?: Readonly<Record<string, string>> | undefined;
   /** JSON. */
   body?: string | undefined;

@@ -103,15 +103,15 @@ function createSecretKeeper(secrets: string[]): KeepSecret {
 }
 
 /** Headers for the origin of `base_url`, with lower-case names. */
-function requestHeaders(profile: Readonly<Record<string, string>>): Record<string, string> {
-  const ofProfile = Object.entries(profile).map(([name, value]) => [name.toLowerCase(), value]);
+function requestHeaders(headers: Readonly<Record<string, string>>): Record<string, string> {
+  const profileHeaders = Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]);
   return {
     ...PLAIN_HEADERS,
-    // The service's document shows Content-Type on a request without a body.
+    // The documentation of the service shows Content-Type even on a request without a body.
     'content-type': 'application/json',
     // A cached response may be older than the requested change.
     'cache-control': 'no-cache',
-    ...Object.fromEntries(ofProfile),
+    ...Object.fromEntries(profileHeaders),
   };
 }
 

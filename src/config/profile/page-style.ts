@@ -86,7 +86,7 @@ const NO_END: AnswerRule & { repeated_page: boolean; unchanged_cursor: boolean; 
 type DeclaredEnd = typeof NO_END;
 
 /** Location of a value in an answer: a path in its body, or `header:<name>`. */
-const answerPlace = z
+const answerLocation = z
   .string()
   .min(1)
   .refine((text) => text.startsWith('header:') || bodyPath.safeParse(text).success, {
@@ -103,15 +103,15 @@ const sized = {
     ['per_page', 'body:page.size', null],
   ),
   size: documented(z.int().min(1).max(100_000).default(100))('Records requested per page.', [50]),
-  total: documented(answerPlace.nullable().optional())(
+  total: documented(answerLocation.nullable().optional())(
     'Location of the number of all records: a scan with fewer is incomplete. Null: totals at usual places count something else.',
     ['meta.pagination.total', 'header:X-WP-Total', null],
   ),
-  ignored_totals: documented(z.array(answerPlace).default([]))(
+  ignored_totals: documented(z.array(answerLocation).default([]))(
     'Locations of totals that count something else, such as drafts.',
     [['meta.total_count']],
   ),
-  pages: documented(answerPlace.nullable().optional())(
+  pages: documented(answerLocation.nullable().optional())(
     'Location of the number of all pages. Null: page counts at usual places mean something else.',
     ['meta.pagination.pageCount', 'header:X-WP-TotalPages'],
   ),
@@ -126,7 +126,7 @@ const absentIsEnd = documented(z.boolean().default(false))(
   [true],
 );
 
-const hasMore = documented(answerPlace.nullable().default(null))(
+const hasMore = documented(answerLocation.nullable().default(null))(
   'Location of a boolean that is true if another page follows.',
   ['has_more'],
 );
@@ -150,7 +150,7 @@ export const pageSchema = z.discriminatedUnion('style', [
     ),
     cursor_param: cursorParam.default('cursor'),
     first_cursor: firstCursor,
-    next_cursor: documented(answerPlace.default('next_cursor'))(
+    next_cursor: documented(answerLocation.default('next_cursor'))(
       'Location of the next cursor: null, false or empty on the last page.',
       ['meta.next_cursor', 'header:X-Next-Cursor'],
     ),
@@ -168,7 +168,7 @@ export const pageSchema = z.discriminatedUnion('style', [
       'Number of the first page. Without a total, a full scan also requests the page before it.',
       [0],
     ),
-    next_page: documented(answerPlace.nullable().default(null))(
+    next_page: documented(answerLocation.nullable().default(null))(
       'Location of the next page number: null, false or absent on the last page.',
       ['meta.pagination.next', 'header:X-Next-Page'],
     ),
@@ -187,7 +187,7 @@ export const pageSchema = z.discriminatedUnion('style', [
   z.strictObject({ style: z.literal('link'), end: followedEnd, ...sized }),
   z.strictObject({
     style: z.literal('next-url'),
-    next_url: answerPlace
+    next_url: answerLocation
       .default('next')
       .meta({ description: 'Location of the URL of the next page: null on the last page.', examples: ['links.next'] }),
     absent_is_end: absentIsEnd,

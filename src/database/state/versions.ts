@@ -1,4 +1,5 @@
-// Stored bodies of records, current and earlier ones.
+// Queries on the versions of records (`_sync_versions`). A version has the body that the copy keeps, and its source text, as
+// the service sent it, if the profile hides fields and keeps the text.
 import type { CompiledQuery, Kysely } from 'kysely';
 import type { OwnTables } from '../own-tables.ts';
 import { inParts } from './in-parts.ts';
@@ -82,7 +83,7 @@ export async function lastBodiesAfter(
   return withBody(await last.orderBy('v.id').limit(limit).execute());
 }
 
-/** Each text is a case of the statement. */
+/** One statement updates this many, each by a `CASE`. */
 const TEXTS_PER_STATEMENT = 100;
 
 /** Stores source texts with the current versions of their records. */

@@ -1,4 +1,5 @@
-// A local folder as the destination of an export.
+// A local folder as the destination of an export. Its readers see the previous export until the new one is complete, because the
+// manifest, which lists the files, is replaced last.
 import { createWriteStream, readFileSync } from 'node:fs';
 import { access, constants, open, readdir, readFile, rename, rm, rmdir, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';

@@ -27,7 +27,7 @@ import {
   tokenCredentials,
 } from './credentials.ts';
 import { jwtCredentials } from './jwt.ts';
-import { CLAIM_MS, sharedToken, type TokenOccasion, tokenSeal } from './shared-token.ts';
+import { CLAIM_MS, sharedToken, type TokenRequest, tokenSeal } from './shared-token.ts';
 import { assertionMint, logIn, requestToken } from './token-request.ts';
 
 /** The auth of a source, by its profile and its settings. */
@@ -115,7 +115,7 @@ export function keepsRefreshToken({ profile, auth }: ConfiguredAuth): boolean {
 const REFRESH_TIMEOUT_MS = CLAIM_MS * 0.7;
 
 /** Requests a token from the service. */
-type RequestToken = (occasion: TokenOccasion) => Promise<IssuedToken>;
+type RequestToken = (input: TokenRequest) => Promise<IssuedToken>;
 
 function oauthCredentials(
   plan: SchemeWithSecrets<'oauth'>,
@@ -132,10 +132,10 @@ function oauthCredentials(
   }
   // Throws now if the key cannot sign.
   if (scheme.grant === 'jwt_bearer') assertionMint(plan, url);
-  const request: RequestToken = async (occasion) => {
-    const refreshToken = occasion.refreshToken ?? secrets.refresh_token ?? null;
+  const request: RequestToken = async (input) => {
+    const refreshToken = input.refreshToken ?? secrets.refresh_token ?? null;
     if (refreshToken !== null) keepSecret(refreshToken, true);
-    const { lane, isStillMine } = occasion;
+    const { lane, isStillMine } = input;
     const sending = usesRefreshToken ? { lane, isStillMine, timeoutMs: REFRESH_TIMEOUT_MS } : { lane };
     const send = (sent: WireRequest): Promise<WireAnswer> => sendForToken(source, sent, sending);
     const issued = await requestToken(plan, { url, refreshToken, now: source.clock.now(), send });

@@ -17,7 +17,7 @@ const MAX_STORE_ATTEMPTS = 8;
 const STORE_RETRY_MS = 250;
 
 /** The input of a request for a token. */
-export interface TokenOccasion {
+export interface TokenRequest {
   lane: Lane;
   /** The newest refresh token; null if none is stored. */
   refreshToken: string | null;
@@ -30,7 +30,7 @@ interface SharedTokenParts {
   seal: TokenSeal;
   clock: Clock;
   /** Requests a token from the service. */
-  request: (occasion: TokenOccasion) => Promise<IssuedToken>;
+  request: (input: TokenRequest) => Promise<IssuedToken>;
 }
 
 /** A token that was issued and is not stored yet; `endsAt` in monotonic milliseconds. */
@@ -42,9 +42,8 @@ interface PendingToken {
 
 /**
  * Creates a function that returns the token that all processes share. It requests a new one only if this process has
- * already used the stored one: a service may revoke the previous token with each new one, so processes with tokens of
- * their own would revoke each other's. A token is stored before it is used, because its refresh token may replace the old
- * one. Throws the errors of `request` and the store.
+ * already used the stored one. A token is stored before it is used, because its refresh token may replace the old one.
+ * Throws the errors of `request` and the store.
  */
 export function sharedToken({ store, seal, clock, request }: SharedTokenParts): (lane: Lane) => Promise<IssuedToken> {
   const claim = { owner: randomUUID(), forMs: CLAIM_MS };
@@ -73,7 +72,7 @@ export function sharedToken({ store, seal, clock, request }: SharedTokenParts): 
     try {
       const isStillMine = async (): Promise<boolean> => (await store.claimToken(seal.name, version, claim)).isMine;
       const issued = await request({ lane, refreshToken, isStillMine });
-      // Earlier versions, which may run beside this one, read no token without `isRefused`.
+      // Processes of earlier versions, which may share the database, read only tokens with `isRefused`.
       const tokens = { access: issued.value, refresh: issued.refreshToken ?? refreshToken, isRefused: false };
       const text = JSON.stringify(tokens);
       pending = { version, text, endsAt: requestedAt + tokenLifetime(issued) };

@@ -26,7 +26,7 @@ const CACHE_HINT =
 /**
  * Collects the `Age` of each page and decides whether the scan may be incomplete.
  * 1. To see whether records moved between two numbered pages, both must show the listing during this scan: a page that
- *    was cached before it proves nothing.
+ *    was cached before the scan does not.
  * 2. In any listing, a page older than `maxAgeMs` may hide changes that the next incremental scan no longer requests.
  */
 export class PageAges {
@@ -56,7 +56,7 @@ export class PageAges {
 
   /**
    * Reads a page again, to see what has changed since; and once more if its age was still 0: `Age` is rounded down, so it
-   * may have come from a cache. A page with an age is the one that was read before, and proves nothing.
+   * may have come from a cache. A page with an age is the one that was read before: the scan may be incomplete.
    */
   async readAgain<T extends { answer: AgedResponse }>(read: () => Promise<T>): Promise<T> {
     let again = await read();

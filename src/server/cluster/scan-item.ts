@@ -84,15 +84,13 @@ export async function performScan(
   { source, resource, command, seen, isAsked }: ScanItem,
   signal: AbortSignal,
 ): Promise<ItemEnd<ScanItemResult>> {
-  const skipped = (status: RunReport['status']): ItemEnd<ScanItemResult> => ({
-    is: 'done',
-    result: { report: { source, run_id: '', status, resources: [] } },
-  });
+  const noRun = { source, run_id: '', resources: [] };
   const pauses = new KnownPauses(app.warehouse, clock);
   try {
-    if (await pauses.isPaused(resource)) return skipped('interrupted');
+    if (await pauses.isPaused(resource)) return { is: 'done', result: { report: { ...noRun, status: 'interrupted' } } };
     const stored = await readCheckpoint(app.warehouse.own, resource);
-    if (seen !== undefined && successTime(command, stored) !== seen) return skipped('ok');
+    const isFresh = seen !== undefined && successTime(command, stored) !== seen;
+    if (isFresh) return { is: 'done', result: { report: { ...noRun, status: 'ok' } } };
     if (isAsked === true) await app.retry(false);
     const report = await pauses.syncUnlessPaused(app, resource, command, watcher, signal);
     const isInterrupted = report.status === 'interrupted';

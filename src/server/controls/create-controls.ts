@@ -58,6 +58,8 @@ async function execute(options: ControlsOptions, request: ControlRequest): Promi
   try {
     const label = resource === undefined ? source.name : `${source.name} ${resource}`;
     const context: ControlContext = { supervisor, warehouse, clock: options.clock, resources, label };
+    const refusal = await refuseIfPaused(context);
+    if (refusal !== null) return { answer: refusal, report: null };
     if (request.action === 'sync') return await beginSync(context, request.resource, request.mode);
     return { answer: await retry(context, request.now === true), report: null };
   } finally {
@@ -102,8 +104,6 @@ async function refuseIfPaused(context: ControlContext): Promise<ControlAnswer | 
 /** Repeats failed syncs and deliveries at once; `now` also ignores the wait that the service requested. */
 async function retry(context: ControlContext, now: boolean): Promise<ControlAnswer> {
   const { supervisor, warehouse, clock, resources, label } = context;
-  const refusal = await refuseIfPaused(context);
-  if (refusal !== null) return refusal;
   const failed: string[] = [];
   for (const resource of resources) {
     const schedule = supervisor.schedule(resource);
@@ -120,10 +120,8 @@ async function retry(context: ControlContext, now: boolean): Promise<ControlAnsw
   supervisor.work.wake();
   // The answer does not wait for these syncs: `_sync_runs` has their results.
   for (const resource of failed) void supervisor.scanNow?.(resource, 'sync').catch(() => undefined);
-  const retried = [
-    ...failed,
-    ...(hurried === 0 ? [] : [formatCount(hurried, 'webhook delivery', 'webhook deliveries')]),
-  ];
+  const deliveries = hurried === 0 ? [] : [formatCount(hurried, 'webhook delivery', 'webhook deliveries')];
+  const retried = [...failed, ...deliveries];
   if (retried.length === 0) return doneAnswer(`${label}: nothing had failed; whatever is due begins now`);
   return doneAnswer(`${label}: tried again now: ${retried.join(', ')}`);
 }
@@ -139,8 +137,6 @@ async function beginSync(
   mode: 'incremental' | 'full',
 ): Promise<ControlResult> {
   const { supervisor, clock, label } = context;
-  const refusal = await refuseIfPaused(context);
-  if (refusal !== null) return { answer: refusal, report: null };
   const scanNow = await waitUntilOpen(supervisor, clock);
   if (scanNow === null) {
     const hint = 'see /status.json or the log for why, and ask again';

@@ -63,7 +63,7 @@ const RETRY_SOON = { 'retry-after': '2' };
 function boundedPages({ clock, pages, limits }: ReceiverContext): Pages {
   let inProgress = 0;
   return async (request) => {
-    if (inProgress >= limits.pages) return textResponse(503, 'Too many pages are being made.', RETRY_SOON);
+    if (inProgress >= limits.parallelPages) return textResponse(503, 'Too many pages are being made.', RETRY_SOON);
     inProgress += 1;
     try {
       const making = pages(request);

@@ -14,7 +14,7 @@ export function createReceiverServer(
   const server = createServer({
     headersTimeout: limits.headersMs,
     requestTimeout: limits.requestMs,
-    connectionsCheckingInterval: limits.checkMs,
+    connectionsCheckingInterval: limits.checkIntervalMs,
     keepAliveTimeout: limits.keepAliveMs,
     maxHeaderSize: MAX_HEADER_BYTES,
     // A lenient parser lets a second request through; an option of Node may have enabled it.
@@ -22,7 +22,7 @@ export function createReceiverServer(
     noDelay: true,
   });
   server.maxConnections = limits.connections;
-  server.maxRequestsPerSocket = limits.requests;
+  server.maxRequestsPerSocket = limits.requestsPerConnection;
   server.maxHeadersCount = MAX_HEADERS;
   server.on('request', (request, response) => {
     if (!server.listening) response.shouldKeepAlive = false;

@@ -1,16 +1,17 @@
-// What a receiver is set up with: its sources, its limits, and the notes that it writes to the log.
+// The options of the receiver, the HTTP server that accepts webhook deliveries: its sources, its limits (anyone on the network
+// may send requests), and the notes that it writes to the log.
 import type { WebhookProfile } from '../../config/profile/signature-scheme.ts';
 import type { WebhookSettings } from '../../config/settings.ts';
 
 export interface ReceivedSource {
   name: string;
-  /** As `inboxAddress` makes it. */
+  /** The address of its inbox. */
   inbox: string;
   /** True on Postgres: the transaction that stores a delivery also queues it for all processes of the cluster. */
   isQueued?: boolean;
   webhook: WebhookSettings;
   profile: WebhookProfile;
-  /** Paths of record fields that are not stored; none if absent. */
+  /** Paths of record fields that are removed from deliveries before they are stored. */
   hidden?: readonly string[];
 }
 
@@ -20,37 +21,37 @@ export interface ReceiverNote {
   source?: string;
   /** Message of the error that was thrown. */
   error?: string;
-  /** Why requests were refused, and how many. */
+  /** Why requests were refused, and their number. */
   reason?: string;
   count?: number;
 }
 
 /** Times in milliseconds, sizes in bytes. */
 export const RECEIVER_LIMITS = {
-  /** Until the headers of a request have arrived, and until all of it has. */
+  /** Timeouts for the headers of a request, and for the whole request. */
   headersMs: 10_000,
   requestMs: 15_000,
-  /** How often these two are checked. */
-  checkMs: 1_000,
-  /** A connection without a request: proxies commonly keep theirs for 60 s. */
+  /** Interval in which these two timeouts are checked. */
+  checkIntervalMs: 1_000,
+  /** Timeout of a connection without a request: longer than the usual 60 s of proxies, so that they close it first. */
   keepAliveMs: 65_000,
   connections: 2_000,
-  /** Requests after which a connection is closed. */
-  requests: 10_000,
-  /** All bodies that are being received or stored. */
+  /** A connection is closed after this many requests. */
+  requestsPerConnection: 10_000,
+  /** Bytes of all bodies together that are being received or stored. */
   bodyBytes: 64 * 1_048_576,
-  /** Time to store a delivery before the sender has to repeat it: the shortest timeout of a sender is 2 s. */
+  /** Timeout for storing a delivery, after which the sender has to repeat it. Senders wait for at least 2 s. */
   storeMs: 800,
-  /** Deliveries of a source that wait to be stored. */
-  stored: 10_000,
-  /** Time to make a page, and pages that are made in parallel. */
+  /** Deliveries of one source that wait to be stored. */
+  waitingToStore: 10_000,
+  /** Timeout for rendering a page, and pages that are rendered in parallel. */
   pageMs: 5_000,
-  pages: 32,
-  /** A response is cut if its client reads nothing for this time. */
+  parallelPages: 32,
+  /** A connection is closed if its client reads nothing of the response for this time. */
   idleMs: 30_000,
-  /** How often waiting deliveries are counted. */
-  countMs: 1_000,
-  /** Time to finish open requests when the process stops. */
+  /** Interval in which the waiting deliveries are counted. */
+  countIntervalMs: 1_000,
+  /** Timeout for open requests when the process stops. */
   closeMs: 2_000,
 };
 

@@ -67,7 +67,7 @@ export class SourceInbox implements ReceivedInbox {
     this.#options = options;
     this.#source = source;
     const write = (deliveries: readonly NewDelivery[]): Promise<InboxEffect[]> => this.#write(deliveries);
-    this.#commits = new GroupCommit({ write, clock, timeoutMs: limits.storeMs, maxWaiting: limits.stored });
+    this.#commits = new GroupCommit({ write, clock, timeoutMs: limits.storeMs, maxWaiting: limits.waitingToStore });
   }
 
   /** Never throws: an inbox that cannot be opened has a `problem`, and is opened again when it is used. */
@@ -171,7 +171,7 @@ export class SourceInbox implements ReceivedInbox {
     while (!this.#stop.signal.aborted) {
       const began = clock.monotonic();
       await this.figures().catch(() => undefined);
-      const pauseMs = Math.max(limits.countMs, COUNT_PAUSE_FACTOR * (clock.monotonic() - began));
+      const pauseMs = Math.max(limits.countIntervalMs, COUNT_PAUSE_FACTOR * (clock.monotonic() - began));
       await sleepOrAbort(clock, pauseMs, this.#stop.signal);
     }
   }

@@ -43,16 +43,8 @@ interface QueuePolicy {
 }
 
 export const QUEUE_POLICIES: Readonly<Record<WorkKind, QueuePolicy>> = {
-  walk: {
-    spreadMs: 100,
-    heartbeatSeconds: 20,
-    deleteAfterSeconds: 3_600,
-  },
-  drain: {
-    spreadMs: 10,
-    heartbeatSeconds: 10,
-    deleteAfterSeconds: 300,
-  },
+  walk: { spreadMs: 100, heartbeatSeconds: 20, deleteAfterSeconds: 3_600 },
+  drain: { spreadMs: 10, heartbeatSeconds: 10, deleteAfterSeconds: 300 },
 };
 
 /** Two items of a kind with the same key are the same work: the second one is not queued. */

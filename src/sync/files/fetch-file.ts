@@ -1,4 +1,4 @@
-// Downloads one due file into its store.
+// Downloads one file of a record into its store, unless the store has its content already (`fetchFile`).
 import { hash } from 'node:crypto';
 import type { FilesSettings, KeptFile, StoreAddress } from '../../config/profile/file-fields.ts';
 import type { FileObjectRow, FileRow } from '../../database/own-tables.ts';
@@ -111,7 +111,7 @@ function requestFile(
     url: new URL(address.url),
     isOfService: (url) => isBelow(url, listing.baseUrl),
     spool: store.spool,
-    // The same for the same file, so that what a killed process left is overwritten.
+    // The same name for the same file, so that it overwrites the partial file of a killed process.
     name: hash('sha256', JSON.stringify([row.resource, fileKeyText(row)]), 'hex'),
     maxBytes: file.max_bytes,
     maxPixels: file.max_pixels,
@@ -124,7 +124,7 @@ function requestFile(
   });
 }
 
-/** Those of the stored content if this address may still serve it: another signature in the query makes it no other file. */
+/** Returns those of the stored content, if the address is still the same but for a signature in its query. */
 function validatorsFor({ row, address, current }: DueFile): Validators {
   const isSame = current !== null && withoutSignature(row.url) === withoutSignature(address.url);
   return isSame ? { etag: row.etag, last_modified: row.last_modified } : { etag: null, last_modified: null };

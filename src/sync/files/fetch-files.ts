@@ -1,4 +1,5 @@
-// Fetches all due files of some resources, several in parallel.
+// Downloads all files of some resources that are due: new or changed ones, and those that failed before. An origin that keeps
+// failing, such as a CDN that is down, is left out until the next pass.
 import pMap from 'p-map';
 import type { FileRow } from '../../database/own-tables.ts';
 import { readStoredObjects, saveObject } from '../../database/state/file-contents.ts';
@@ -30,9 +31,9 @@ export interface FilesReport {
 }
 
 /**
- * Finds the files that are due and fetches them, until none is; those that failed wait for a later pass. Throws
- * `lease_held` if another process does it, `file_store_full` if there is no room for more, the signal's reason, and what
- * the warehouse throws; what was fetched until then is stored.
+ * Finds the files that are due and fetches them; those that fail wait for a later pass. Throws `lease_held` if another process
+ * does it, `file_store_full` if there is no room for more, the signal's reason, and what the warehouse throws; what was
+ * fetched until then is stored.
  */
 export async function fetchFiles(context: FilesContext, request: FilesRequest): Promise<FilesReport[]> {
   const { warehouse, clock, settings } = context;
@@ -50,9 +51,9 @@ export async function fetchFiles(context: FilesContext, request: FilesRequest): 
   }
 }
 
-/** Files in progress: some are being fetched, as the rate limiter permits, others written. */
+/** Files in progress: the rate limiter decides how many are requested; the others are written or wait for it. */
 const MAX_PARALLEL_FILES = 16;
-/** Requests to an origin that may fail in a row before its files wait for a later pass. */
+/** After this many failures in a row, the other files of an origin wait for a later pass. */
 const MAX_FAILURES_IN_A_ROW = 10;
 /** Errors that are not about the origin of the file. */
 const RUN_ERRORS = /^(?:lease_lost|lease_held|interrupted|warehouse_\w+|file_store_\w+)$/;
@@ -66,7 +67,7 @@ interface PassCounts {
 /** One pass over the files that are due. */
 class FetchPass {
   readonly counts = new Map<string, PassCounts>();
-  /** Origins that are not requested any more in this pass, and why. */
+  /** Origins that this pass no longer requests, and why. */
   readonly closedOrigins = new Map<string, string>();
   readonly #failures = new Map<string, number>();
   readonly #context: FilesContext;
@@ -81,7 +82,7 @@ class FetchPass {
     this.#signal = AbortSignal.any([request.signal, this.#failing.signal]);
   }
 
-  /** Fetches the files that are due by now. What stops one stops all; those in progress are still awaited. */
+  /** Fetches the due files of a resource. An error that is not about one file or origin ends the pass. */
   async fetchAll(resource: string): Promise<void> {
     const fetchOne = async (file: DueFile): Promise<void> => {
       if (!this.#signal.aborted) await this.#fetch(file).catch((error: unknown) => this.#failing.abort(error));
@@ -122,7 +123,7 @@ class FetchPass {
       if (!(error instanceof SyncError)) throw error;
       const { code, recovery } = error;
       const reason = scrub(messageOf(error));
-      // Nothing is wrong with the file: its row says why it waits.
+      // The file waits, and its row says why.
       if (code === 'file_store_full')
         await this.#save({ row, outcome: { is: 'deferred', until: clock.now(), code, reason } });
       if (recovery !== 'stop' || RUN_ERRORS.test(code)) throw error;
@@ -149,7 +150,7 @@ class FetchPass {
 
 const FILES_PER_STEP = 500;
 
-/** Adds what each record says of its file. Files that their record no longer names are left out: the next search hides them. */
+/** Adds to each row the address in its record. Leaves out files that their record no longer names: the next search ends them. */
 async function withAddresses(
   { warehouse: { own }, profile: { resources }, listing, settings }: FilesContext,
   resource: string,

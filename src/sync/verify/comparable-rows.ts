@@ -1,11 +1,9 @@
-// Reads the rows of the copy, and shapes records of the service, as canonical text that can be compared.
-//
-// SQLite and Postgres return values in different forms, such as 1 and `t` for true. As canonical text a stored row equals
-// the row that the record gives now.
+// Converts rows of the copy and records of the service to canonical text, so that `verify` can compare them. Example: for
+// true, SQLite returns 1, Postgres `t`, and a record has `true`; the canonical text of all three is `true`.
 import type { ResourceProfile } from '../../config/profile/profile.ts';
 import type { FieldSettings } from '../../config/profile/record-fields.ts';
 import type { ReadColumn, SnapshotReader, ViewQuery } from '../../database/snapshot-reader.ts';
-import type { Cell, ResourceShape, SourcePath, TableRows, TableShape } from '../../model/table.ts';
+import type { Cell, Column, ResourceShape, SourcePath, TableRows, TableShape } from '../../model/table.ts';
 import type { ColumnType } from '../../model/vocabulary.ts';
 import { keysOf, keysOfText, OVERFLOW } from '../../rows/columns/column-name.ts';
 import { canonicalDecimal, canonicalJson } from '../../rows/json/canonical-json.ts';
@@ -13,7 +11,7 @@ import { textHash } from '../../rows/records/record-key.ts';
 import { shapeRecords } from '../../rows/shape-page.ts';
 import type { ShapeRecord } from '../../rows/shape-page.ts';
 
-/** A row of a table of a resource, each cell as canonical text: equal for a row just shaped and one from either database. */
+/** A row of a resource's table, each cell as canonical text. */
 interface ComparableRow {
   table: TableShape;
   key: string;
@@ -35,6 +33,7 @@ const BOOLEANS: Readonly<Record<string, string>> = { 0: 'false', f: 'false', 1: 
 
 const MAX_TIME_CHARACTERS = 40;
 
+/** Converts the text of a value to canonical text; types that are not listed have only one form. */
 const CANONICAL: Partial<Record<ColumnType, (text: string) => string>> = {
   boolean: (text) => BOOLEANS[text] ?? text,
   double: (text) => (Number.isNaN(Number(text)) ? text : String(Number(text))),
@@ -52,23 +51,20 @@ function canonicalTime(text: string): string {
   const utc = text.replace(/\+00$/, '');
   const point = utc.indexOf('.');
   if (point === -1) return utc;
-  return utc
-    .slice(0, point + 4)
-    .replace(/0+$/, '')
-    .replace(/\.$/, '');
+  return utc.slice(0, point + 4).replace(/\.?0*$/, '');
 }
 
-/** The shape without what is held of fields with `compare: false`; their values within other columns neither. */
+/** Returns the shape without the columns and tables that have values of fields with `compare: false`. */
 export function comparedShape(shape: ResourceShape, fields: Readonly<Record<string, FieldSettings>>): ResourceShape {
   const uncompared = Object.entries(fields).flatMap(([path, { compare }]) => (compare ? [] : [keysOfText(path)]));
   if (uncompared.length === 0) return shape;
   const isCompared = (path: SourcePath): boolean =>
     path.at(-1) !== OVERFLOW && !uncompared.some((field) => startsWith(keysOf(path), field));
+  // A JSON column may contain the field as a part of its value.
+  const containsUncompared = ({ path, type }: Column): boolean =>
+    type === 'json' && uncompared.some((field) => startsWith(field, keysOf(path)));
   const tables = shape.tables.map((table) => {
-    const columns = table.columns.filter(
-      ({ path, type }) =>
-        isCompared(path) && !(type === 'json' && uncompared.some((field) => startsWith(field, keysOf(path)))),
-    );
+    const columns = table.columns.filter((column) => isCompared(column.path) && !containsUncompared(column));
     return { ...table, columns };
   });
   return { ...shape, tables: tables.filter(({ path }) => isCompared(path)) };
@@ -78,24 +74,24 @@ function startsWith(path: readonly string[], start: readonly string[]): boolean 
   return start.every((key, at) => path[at] === key);
 }
 
-/** A value of another type than its column stays as it is, and so differs. */
+/** A value that does not fit the type of its column stays unchanged, so that it counts as a difference. */
 function canonicalCell(type: ColumnType, cell: Cell): string | null {
   return cell === null ? null : (CANONICAL[type]?.(String(cell)) ?? String(cell));
 }
 
 /**
- * The rows that loading these records would write, by key; null for a record that the copy would reject. A record that
- * needs further tables or columns gets rows that no table of `shape` can hold.
+ * Returns the rows that loading these records would write, by key; null for a record that the copy would reject. If a record
+ * needs tables or columns that `shape` lacks, its rows have them, and so differ from all rows of the copy.
  */
 export function rowsOfRecords(
   shape: ResourceShape,
   profile: ResourceProfile,
   records: readonly ShapeRecord[],
 ): Map<string, ComparableRow[] | null> {
-  // `freeze` would fail here; a record that does not fit is only one that the tables do not hold.
+  // With `freeze`, a record that does not fit would be an error, but here it is only a difference.
   const contract = profile.contract === 'freeze' ? 'evolve' : profile.contract;
   const shaped = shapeRecords({ shape, profile: { ...profile, contract }, records });
-  // One record that needs further tables must not change the rows of the others.
+  // If one record needs further tables, each is shaped by itself, so that the rows of the others do not change.
   if (shaped.shape !== shape && records.length > 1)
     return new Map(records.flatMap((record) => [...rowsOfRecords(shape, profile, [record])]));
   const rows = Map.groupBy(toComparableRows(shaped.shape, shaped.rows), ({ key }) => key);
@@ -119,7 +115,7 @@ function* toComparableRows({ tables }: ResourceShape, rows: readonly TableRows[]
 const META_COLUMNS = ['_hash', '_version', '_deleted_at'];
 const RECORDS_PER_PAGE = 500;
 
-/** Records with neighbouring keys. */
+/** Records of the copy with consecutive keys. */
 export interface CopiedPage {
   records: Map<string, CopiedRecord>;
   /** Child rows whose record has no row. */
@@ -132,10 +128,11 @@ export async function* readCopiedPages(snapshot: SnapshotReader, shape: Resource
   if (root === undefined) return;
   for (let from: string | null = null; ;) {
     const records = new Map<string, CopiedRecord>();
+    // The first key of the next page; null on the last page.
     let below: string | null = null;
     const within: NonNullable<ViewQuery['within']> = { column: keyColumn(root), from, below: null };
-    const start = { within, limit: RECORDS_PER_PAGE + 1 };
-    for await (const { row, meta } of readRows(snapshot, root, start, META_COLUMNS)) {
+    const page = { within, limit: RECORDS_PER_PAGE + 1 };
+    for await (const { row, meta } of readRows(snapshot, root, page, META_COLUMNS)) {
       if (records.size === RECORDS_PER_PAGE) below = row.key;
       else records.set(row.key, toCopiedRecord(row, meta));
     }
@@ -179,7 +176,7 @@ function keyColumn({ key }: TableShape): ReadColumn {
   return { name: key[0] ?? '', type: 'text' };
 }
 
-/** Columns are read as text, so that a damaged cell is no error. */
+/** Reads rows of a table. All columns are read as text, so that a damaged cell is a difference and no error. */
 async function* readRows(
   snapshot: SnapshotReader,
   table: TableShape,
@@ -201,12 +198,12 @@ async function* readRows(
   }
 }
 
-/** Equal for records whose rows are equal. */
+/** Returns a hash that is equal for records with equal rows. */
 export function hashRows(rows: readonly ComparableRow[]): string {
   return textHash(JSON.stringify(rows.map(({ table, positions, cells }) => [table.name, positions, cells])));
 }
 
-/** Columns in which two records differ, such as `content_authors[1].name`; without a column if only one has the row. */
+/** Returns where two records differ: cells such as `content_authors[1].name`, or rows that only one of them has. */
 export function differingFields(a: readonly ComparableRow[], b: readonly ComparableRow[]): string[] {
   const [first, second] = [cellsByColumn(a), cellsByColumn(b)];
   const names = new Set([...first.keys(), ...second.keys()]);

@@ -1,6 +1,6 @@
-// `content-sync verify`: compares the copy of a resource with the service, record by record.
+// `content-sync verify`: compares the copy of a resource with the service, record by record (`compareWithListing`).
 //
-// 1. The listing of the service is read; of each record 48 bits of a hash are kept, because a listing may have millions.
+// 1. The listing of the service is read. Only 48 bits of a hash of each record stay in memory, because there may be millions.
 // 2. The copy is compared with itself in one snapshot (`compare-copy.ts`), and each live row with the hash of its record.
 // 3. Records that seem to differ are read from the listing again, because service and copy may have changed meanwhile.
 // A record that the service changed after the last sync is no difference: the next sync brings it.
@@ -61,31 +61,28 @@ export async function verifyResource(
   const { fields } = reading.profile;
   if (Object.values(fields).some(({ compare }) => !compare)) findings.notCompared.add('fields with compare: false');
   const context = { ...reading, shape: comparedShape(shape, fields), findings, copiedUntil };
-  const internal =
-    mode === 'internal' ? await compareCopy(context).then(() => ({ listing: null, isComplete: true })) : null;
-  const { listing, isComplete } = internal ?? (await compareWithListing(context));
-  let verdict: Verdict = isComplete && findings.notListed === 0 ? 'equal' : 'unproved';
-  if (findings.count > 0) verdict = 'differs';
+  let compared: ListingComparison = { listing: null, isComplete: true };
+  if (mode === 'internal') await compareCopy(context);
+  else compared = await compareWithListing(context);
+  const isEqual = compared.isComplete && findings.notListed === 0;
+  const verdict: Verdict = findings.count > 0 ? 'differs' : isEqual ? 'equal' : 'unproved';
   const ended = clock.now();
   const { requests } = context.meter;
+  const result = { resource, mode, verdict };
   const report: VerifyReport = {
     id: source.runId,
     source: source.source,
-    resource,
-    mode,
-    verdict,
+    ...result,
     began_at: new Date(began).toISOString(),
     ended_at: new Date(ended).toISOString(),
     copied_until: Number.isFinite(copiedUntil) ? new Date(copiedUntil).toISOString() : null,
     requests,
-    listing,
+    listing: compared.listing,
     ...findings.toReport(resource, reading.profile.history !== 'none'),
   };
   const row = {
     verification_id: report.id,
-    resource,
-    mode,
-    verdict,
+    ...result,
     requests,
     began_at: timestampText(began),
     ended_at: timestampText(ended),
@@ -96,7 +93,7 @@ export async function verifyResource(
   return report;
 }
 
-/** The service's time of the last complete scan, or the local one if the service states no time. */
+/** Returns the time of the last complete scan, by the service's clock if it states one; changes since then are no difference. */
 async function readCopiedUntil(
   { warehouse: { own } }: VerifySource,
   resource: string,
@@ -121,67 +118,77 @@ function notCopied(resource: string): SyncError {
   );
 }
 
-/** At most this many records that seem to differ are read again: their bodies are in memory together. */
+/** Max records that seem to differ and are read again: their bodies are in memory together. */
 const MAX_READ_AGAIN = 2_000;
 
 /** How a record seems to differ, before it is read again. */
-type SuspectedDifference = 'missing' | 'extra' | 'other';
+type PossibleDifference = 'missing' | 'extra' | 'other';
 
-/**
- * Compares the whole listing of the service with the copy, record by record, and the copy with itself. Records that seem
- * to differ are read from the listing again first, because service and copy may have changed meanwhile.
- */
-async function compareWithListing(context: VerifyContext): Promise<{ listing: ListingReport; isComplete: boolean }> {
+/** In place of the hash of a listed record: the copy would reject it, or it is a tombstone. */
+const REJECTED = -1;
+const DELETED = -2;
+
+interface ListingComparison {
+  /** Null if the copy was compared only with itself. */
+  listing: ListingReport | null;
+  isComplete: boolean;
+}
+
+/** Compares the complete listing of the service with the copy, record by record, and the copy with itself. */
+async function compareWithListing(context: VerifyContext): Promise<ListingComparison> {
   const { profile, findings, clock } = context;
   const startedAt = timestampText(clock.now());
   // The windows of a report that may still change are not compared.
-  const open = profile.windows === null ? null : await readOpenWindows(context, profile.windows);
-  if (open !== null && open.count > 0)
-    findings.notCompared.add(`${open.count} windows, from ${open.from} on, that may still change`);
+  const changing = profile.windows === null ? null : await readOpenWindows(context, profile.windows);
+  if (changing !== null && changing.count > 0)
+    findings.notCompared.add(`${changing.count} windows, from ${changing.from} on, that may still change`);
   const recent = new Set<string>();
-  const { seen, isComplete, showsExtraRows, ...listed } = await readListing(context, (records, rejected) => {
+  const {
+    seen: hashes,
+    isComplete,
+    showsExtraRows,
+    ...listing
+  } = await readListing(context, (records, rejected) => {
     findings.rejected += rejected;
     for (const { key, updated } of records) if (isRecent(context, updated)) recent.add(key);
     return hashRecords(context, records);
   });
-  findings.compared.records = seen.size;
+  findings.compared.records = hashes.size;
 
-  const suspected = new Map<string, SuspectedDifference>();
+  const differences = new Map<string, PossibleDifference>();
   await compareCopy(context, (key, content) => {
-    const listedContent = seen.get(key) ?? DELETED;
-    seen.delete(key);
-    if (open?.keys.has(key) === true || listedContent === REJECTED) return;
-    if (listedContent !== DELETED) {
-      if (content === null || listedContent !== toBits(content)) suspected.set(key, 'other');
-    } else if (showsExtraRows) suspected.set(key, 'extra');
+    const hash = hashes.get(key) ?? DELETED;
+    hashes.delete(key);
+    if (changing?.keys.has(key) === true || hash === REJECTED) return;
+    if (hash !== DELETED) {
+      if (content === null || hash !== shortenHash(content)) differences.set(key, 'other');
+    } else if (showsExtraRows) differences.set(key, 'extra');
     else findings.notListed += 1;
   });
-  // What is left in `seen` has no live row.
-  for (const [key, content] of seen) if (content >= 0) suspected.set(key, 'missing');
+  // The hashes that remain are of records without a live row.
+  for (const [key, hash] of hashes) if (hash !== REJECTED && hash !== DELETED) differences.set(key, 'missing');
   // The comparison of the copy with itself has reported these.
-  for (const key of findings.damaged) suspected.delete(key);
+  for (const key of findings.damaged) differences.delete(key);
 
-  const checked = [...suspected].slice(0, MAX_READ_AGAIN);
+  const checked = [...differences].slice(0, MAX_READ_AGAIN);
   if (checked.length > 0) await confirmDifferences(context, checked, startedAt);
-  for (const [id, kind] of [...suspected].slice(MAX_READ_AGAIN)) {
+  for (const [id, kind] of [...differences].slice(MAX_READ_AGAIN)) {
     if (recent.has(id)) findings.addChanged(id);
     else findings.add({ kind, id, detail: 'not read again: there are too many' });
   }
-  return { listing: { records: findings.compared.records, ...listed }, isComplete };
+  return { listing: { records: findings.compared.records, ...listing }, isComplete };
 }
 
-/** What is kept in memory of a listed record: 48 bits of the hash of its content, or one of these. */
-const REJECTED = -1;
-const DELETED = -2;
-
-function toBits(content: string): number {
-  return Number.parseInt(content.slice(0, 12), 16);
+/** Returns 48 bits of a hash in hexadecimal digits, as a number. */
+function shortenHash(hash: string): number {
+  return Number.parseInt(hash.slice(0, 12), 16);
 }
 
+/** Returns for each record the short hash of its content and of the rows that the copy should have. */
 function hashRecords(
   { profile, shape, findings }: VerifyContext,
   records: readonly KeyedRecord[],
-): (readonly [key: string, content: number])[] {
+): (readonly [key: string, hash: number])[] {
   const toCompared = comparedPart(profile.fields);
   const compared = records.map((record) => ({ ...record, value: toCompared(record.value) }));
   const live = compared.filter((_, at) => tombstoneOf(records[at]?.value ?? null, profile) === null);
@@ -189,7 +196,7 @@ function hashRecords(
   return compared.map(({ key, value }) => {
     const rows = expected.get(key);
     if (rows === undefined) return [key, DELETED];
-    if (rows !== null) return [key, toBits(hashContent(canonicalHash(value), hashRows(rows)))];
+    if (rows !== null) return [key, shortenHash(hashContent(canonicalHash(value), hashRows(rows)))];
     findings.rejected += 1;
     return [key, REJECTED];
   });
@@ -198,18 +205,18 @@ function hashRecords(
 /** Reads these records from the listing again, and reports those that still differ from the copy as it is now. */
 async function confirmDifferences(
   context: VerifyContext,
-  suspected: readonly (readonly [key: string, SuspectedDifference])[],
+  differences: readonly (readonly [key: string, PossibleDifference])[],
   startedAt: string,
 ): Promise<void> {
   const { findings, warehouse, shape, profile } = context;
-  const keys = suspected.map(([key]) => key);
+  const keys = differences.map(([key]) => key);
   const { records, isComplete } = await readFromListing(context, new Set(keys));
   const [table] = shape.tables;
   const columns = updatedColumns(table?.columns ?? [], profile);
   const stored = table === undefined ? new Map<string, StoredRow>() : await warehouse.rows.stored(table, keys, columns);
   const snapshot = await warehouse.snapshot();
   try {
-    for (const [key, kind] of suspected) {
+    for (const [key, kind] of differences) {
       const row = stored.get(key);
       const record = records.get(key);
       if (record !== undefined) {
@@ -236,7 +243,7 @@ async function confirmDifferences(
 
 /**
  * Returns how a record of the service differs from the copy; null if it does not, `rejected` if the copy would reject it.
- * `isHashEqual`: a backfill takes the row for unchanged. With stored bodies such a row differs from its own body already.
+ * `isHashEqual`: the row has the hash of the record, so that a backfill would not write it again.
  */
 async function findDifference(
   { shape, profile }: VerifyContext,
@@ -253,9 +260,10 @@ async function findDifference(
     return { found: { kind: 'missing', id: key }, isHashEqual: false };
   }
   const fields = differingFields(expected, copied.rows);
+  // With stored bodies, the comparison of the copy with itself has reported such a row.
   const isHashEqual = profile.history === 'none' && copied.hash === canonicalHash(value);
   if (fields.length > 0) return { found: { kind: 'other', id: key, fields }, isHashEqual };
-  // Without stored bodies, the hash of the row is that of the record.
+  // Without a history there are no stored bodies, but the row has the hash of its record.
   const body = profile.history === 'none' ? null : (await currentBodies(snapshot.own, shape.resource, [key])).get(key);
   const hash = body === null ? copied.hash : canonicalHash(toCompared(storedValue(body ?? 'null', profile)));
   return hash === canonicalHash(value) ? null : { found: { kind: 'body', id: key }, isHashEqual: false };

@@ -67,7 +67,7 @@ describe('a body that is too large', () => {
 
 describe('a sender that takes its time', () => {
   it('F181 is cut after the time for a request, while others are served', async () => {
-    const limits = { headersMs: 400, requestMs: 600, checkMs: 50 };
+    const limits = { headersMs: 400, requestMs: 600, checkIntervalMs: 50 };
     const stage = await receiverStage({ limits });
     const slow = Array.from({ length: 100 }, () => openSocket(stage.port));
     const began = performance.now();

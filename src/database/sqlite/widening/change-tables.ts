@@ -1,4 +1,5 @@
-// Creates, widens, replaces and drops tables, with all views, indexes and triggers on them.
+// Creates, widens, replaces and drops the tables of a resource, within the caller's transaction. SQLite changes no column that
+// a view, index or trigger names: these are dropped before, and created again afterwards.
 import type { Database } from 'better-sqlite3';
 import type { CompiledQuery } from 'kysely';
 import { ConfigError, messageOf } from '../../../model/errors.ts';
@@ -18,23 +19,22 @@ import {
 import { NUMBER_TEXT } from '../connection/open-file.ts';
 import { VIEW_DIALECT } from '../views/dialect.ts';
 
-// Each of these functions runs within the caller's transaction.
-
 const { id } = VIEW_DIALECT;
 
 /** Creates new tables and views, and adds and widens columns of existing tables. */
 export function growTables(db: Database, growth: ShapeGrowth): void {
   const { before, after, changes, views, claim } = growth;
+  // The claim changes no row if tables have changed since this was planned.
   if (claim !== null && run(db, claim) === 0) throw growthOutdated();
-  clearNames(db, views);
-  const known = new Set(before?.tables.map((table) => table.name));
-  for (const table of after.tables.filter(({ name }) => !known.has(name))) {
+  dropFormerViews(db, views);
+  const existing = new Set(before?.tables.map((table) => table.name));
+  for (const table of after.tables.filter(({ name }) => !existing.has(name))) {
     const sameName = 'SELECT 1 FROM sqlite_schema WHERE "name" = ? COLLATE NOCASE';
     if (db.prepare(sameName).get(table.name) !== undefined) throw tableExists(table.name);
     db.exec(createTable(table.name, table, after.tables));
     if (table.path.length === 0) db.exec(createDeletedIndex(table));
   }
-  const altered = changes.filter(({ table }) => known.has(table));
+  const altered = changes.filter(({ table }) => existing.has(table));
   for (const { table, column, from } of altered) {
     if (from !== null || hasColumn(db, table, column.name)) continue;
     db.exec(`ALTER TABLE ${id(table)} ADD COLUMN ${columnDefinition(column)}`);
@@ -59,20 +59,24 @@ interface Dependent {
   sql: string;
 }
 
-/** Indexes and triggers of the tables `?` or, with `others`, also all views and triggers of the file. */
-function dependents(db: Database, tables: readonly string[], others: string): Dependent[] {
-  const text = `SELECT "type", "name", "tbl_name", "sql" FROM sqlite_schema WHERE "sql" IS NOT NULL AND
+/** Returns the indexes and triggers of the tables. `others` is a further condition for more of them. */
+function readDependents(db: Database, tables: readonly string[], others: string): Dependent[] {
+  const query = `SELECT "type", "name", "tbl_name", "sql" FROM sqlite_schema WHERE "sql" IS NOT NULL AND
     (("type" IN ('index', 'trigger') AND "tbl_name" IN (SELECT value FROM json_each(?))) ${others}) ORDER BY rowid`;
-  return db.prepare<[string], Dependent>(text).all(JSON.stringify(tables));
+  return db.prepare<[string], Dependent>(query).all(JSON.stringify(tables));
 }
 
 /**
- * Widens columns without the indexes of the changed tables and without any view or trigger, and creates those again:
- * SQLite drops no column that one of them names. Throws `TableInUseError` if an index of an expression does not fit any more.
+ * Drops all views and triggers of the file, and the indexes of the changed tables; widens the columns; and creates the dropped
+ * objects again. Throws `TableInUseError` if the expression of an index no longer fits the column.
  */
 function widenColumns(db: Database, changes: readonly ShapeChange[]): void {
-  const dropped = dependents(db, [...new Set(changes.map(({ table }) => table))], `OR "type" IN ('view', 'trigger')`);
-  // IF EXISTS, because the triggers of a view are dropped with it.
+  const dropped = readDependents(
+    db,
+    [...new Set(changes.map(({ table }) => table))],
+    `OR "type" IN ('view', 'trigger')`,
+  );
+  // IF EXISTS, because a dropped view takes its triggers with it.
   for (const { type, name } of dropped) db.exec(`DROP ${type.toUpperCase()} IF EXISTS ${id(name)}`);
   for (const change of changes) for (const statement of widenColumn(change)) db.exec(statement);
   for (const { type, name, tbl_name: table, sql } of dropped) {
@@ -92,7 +96,7 @@ export function dropTables(db: Database, { tables, views }: TableRemoval): void 
   emptyBrokenViews(db, views);
 }
 
-/** Creates empty tables under other names; all else in them has the names that it has after the swap. */
+/** Creates empty tables under temporary names. Their constraints already have the names for after the swap. */
 export function stageTables(db: Database, { shape, names }: TableStaging): void {
   for (const table of shape.tables) {
     const staged = names.get(table.name) ?? table.name;
@@ -103,11 +107,11 @@ export function stageTables(db: Database, { shape, names }: TableStaging): void 
 
 /** Replaces tables by the staged ones. */
 export function swapTables(db: Database, swap: TableSwap): void {
-  const { shape, names, dropped, standing, views, claim } = swap;
+  const { shape, names, dropped, standing: existingViews, views, claim } = swap;
   if (run(db, claim) === 0) throw growthOutdated();
-  const belongings = dependents(db, dropped, '');
-  clearNames(db, views);
-  // In this mode SQLite neither rewrites nor checks views while their table is missing.
+  const indexesAndTriggers = readDependents(db, dropped, '');
+  dropFormerViews(db, views);
+  // In this mode, SQLite neither rewrites nor checks the views whose table is missing meanwhile.
   db.pragma('legacy_alter_table = ON');
   try {
     for (const table of dropped.toReversed()) db.exec(`DROP TABLE IF EXISTS ${id(table)}`);
@@ -118,28 +122,23 @@ export function swapTables(db: Database, swap: TableSwap): void {
   const [root] = shape.tables;
   if (root !== undefined) db.exec(createDeletedIndex(root));
   createViews(db, views);
-  emptyBrokenViews(db, standing);
-  for (const belonging of belongings) recreate(db, belonging);
+  emptyBrokenViews(db, existingViews);
+  for (const dependent of indexesAndTriggers) createAgain(db, dependent);
 }
 
-function recreate(db: Database, { type, name, sql }: Dependent): void {
+function createAgain(db: Database, { type, name, sql }: Dependent): void {
   try {
     if (db.prepare('SELECT 1 FROM sqlite_schema WHERE "name" = ?').get(name) === undefined) db.exec(sql);
   } catch (error) {
-    // A managed index on a removed column is not wanted any more.
+    // A managed index may be on a column that was removed: it is no longer needed.
     if (name.startsWith('_sync_')) return;
-    throw new ConfigError(
-      'table_in_use',
-      `a table is to be made anew, and the ${type} ${name} of others cannot stand on it: ${messageOf(error)}`,
-      {
-        hint: 'drop it, run the same command again, and make it again on the columns that are there then',
-        cause: error,
-      },
-    );
+    const message = `a table must be replaced, and the external ${type} ${name} does not fit the new one: ${messageOf(error)}`;
+    const hint = 'drop it, run the same command again, and create it again on the columns of the new table';
+    throw new ConfigError('table_in_use', message, { hint, cause: error });
   }
 }
 
-/** Creates the views that are new or changed. Views on other views find them by name, and are not touched. */
+/** Creates the views that are new or changed. Other views that select from them find them by name. */
 function createViews(db: Database, views: readonly ViewChange[]): void {
   for (const { name, query, isChanged } of views) if (isChanged) replaceView(db, name, query);
 }
@@ -149,8 +148,8 @@ function replaceView(db: Database, name: string, query: string): void {
   db.exec(`CREATE VIEW ${id(name)} AS ${query}`);
 }
 
-/** Drops views whose names tables need: they are created again under other names. */
-function clearNames(db: Database, views: readonly ViewChange[]): void {
+/** Drops views whose names tables need: `createViews` creates them under other names. */
+function dropFormerViews(db: Database, views: readonly ViewChange[]): void {
   const isView = db.prepare(`SELECT 1 FROM sqlite_schema WHERE "type" = 'view' AND "name" = ?`);
   for (const { former } of views) {
     if (former !== undefined && isView.get(former) !== undefined) db.exec(`DROP VIEW ${id(former)}`);
@@ -183,7 +182,7 @@ const DECLARED_TYPES: Readonly<Record<ColumnType, string>> = {
   json: 'TEXT',
 };
 
-/** `tables` are all of the resource. The foreign key is for readers: our own connection does not check it. */
+/** `tables` are all of the resource. The foreign key shows readers how to join; the writing connection does not check it. */
 function createTable(name: string, table: TableShape, tables: readonly TableShape[]): string {
   const columns = columnDefinitions(table, {
     quote: id,
@@ -220,13 +219,13 @@ function columnDefinition({ name, type }: Column): string {
   return `${id(name)} ${DECLARED_TYPES[type]}`;
 }
 
-/** A partial index of deleted rows: they are counted often, and live rows cost nothing. */
+/** Deleted rows are counted often. Live rows are not in the index, so they cost nothing. */
 function createDeletedIndex({ name }: TableShape): string {
   return `CREATE INDEX IF NOT EXISTS ${id(`_sync_deleted_${name}`)} ON ${id(name)} ("_deleted_at")
     WHERE "_deleted_at" IS NOT NULL`;
 }
 
-/** Widens a column under its own name. SQLite cannot alter a type, so the values move to a new column. */
+/** Returns the statements that widen a column. SQLite cannot alter a type, so the values move to a new column. */
 function widenColumn({ table: tableName, column, from }: ShapeChange): string[] {
   if (from === null) return [];
   const [table, name, before] = [id(tableName), id(column.name), id(`${column.name}__was`)];
@@ -241,7 +240,7 @@ function widenColumn({ table: tableName, column, from }: ShapeChange): string[] 
   ];
 }
 
-/** A stored value as the wider type holds it: exact, except for the pairs that `rows/evolve-shape.ts` names. */
+/** Converts a stored value to the wider type: exactly, except for the pairs that `rows/evolve-shape.ts` names. */
 function converted(value: string, from: ColumnType, to: ColumnType): string {
   if (from === 'boolean') return `CASE WHEN ${value} THEN 'true' ELSE 'false' END`;
   if (to === 'double') return `CAST(${value} AS REAL)`;
