@@ -7,7 +7,7 @@ import type { OwnTables } from '../database/own-tables.ts';
 import {
   claimGrowth,
   columnKey,
-  commentsOf,
+  describeColumns,
   type MadeView,
   readComments,
   readGrowths,
@@ -114,7 +114,7 @@ function createModel(
   const resources = Object.entries(whole.resources).flatMap(([resource, profile]): ViewedResource[] => {
     const shape = shapes.find((each) => each.resource === resource);
     if (shape === undefined) return [];
-    const ofResource = commentsOf(shape, profile);
+    const ofResource = describeColumns(shape, profile);
     all.push(...ofResource);
     const comments = new Map<string, Map<string, string>>();
     for (const { table, column, comment } of ofResource) {

@@ -103,7 +103,7 @@ export function stageTables(db: Database, { shape, names }: TableStaging): void 
 
 /** Replaces tables by the staged ones. */
 export function swapTables(db: Database, swap: TableSwap): void {
-  const { shape, names, dropped, standing, views, claim } = swap;
+  const { shape, names, dropped, existingViews, views, claim } = swap;
   if (run(db, claim) === 0) throw growthOutdated();
   const belongings = dependents(db, dropped, '');
   clearNames(db, views);
@@ -118,7 +118,7 @@ export function swapTables(db: Database, swap: TableSwap): void {
   const [root] = shape.tables;
   if (root !== undefined) db.exec(createDeletedIndex(root));
   createViews(db, views);
-  emptyBrokenViews(db, standing);
+  emptyBrokenViews(db, existingViews);
   for (const belonging of belongings) recreate(db, belonging);
 }
 
