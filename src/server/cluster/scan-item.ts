@@ -6,7 +6,7 @@ import { errorReport, SyncError } from '../../model/errors.ts';
 import { scrubOwn } from '../../observe/scrub.ts';
 import type { RunReport, RunWatcher } from '../../sync/report.ts';
 import type { App } from '../app.ts';
-import { KnownPauses } from '../controls/known-pauses.ts';
+import { PausedResources } from '../controls/paused-resources.ts';
 import type { StoredSuccess } from '../schedule/due.ts';
 import type { ScanItem, ItemEnd } from '../work-items/work-items.ts';
 import type { WorkQueue } from '../work-items/work-queue.ts';
@@ -84,7 +84,7 @@ export async function performScan(
     is: 'done',
     result: { report: { source, run_id: '', status, resources: [] } },
   });
-  const pauses = new KnownPauses(app.warehouse, clock);
+  const pauses = new PausedResources(app.warehouse, clock);
   try {
     if (await pauses.isPaused(resource)) return skipped('interrupted');
     const stored = await readCheckpoint(app.warehouse.own, resource);
