@@ -39,7 +39,6 @@ interface DeliveryTable {
   headers: string;
   body: Uint8Array;
   state: Generated<DeliveryState>;
-  /** Attempts to process it. */
   attempts: Generated<number>;
   /** When it is processed; null for at once. */
   due_at: Generated<TimestampText | null>;
@@ -89,7 +88,6 @@ export function isArrival(effect: InboxEffect): boolean {
   return effect !== 'repeat';
 }
 
-/** Counters of an inbox for status and metrics. */
 export interface InboxCounters {
   waiting: number;
   /** Bodies and headers of waiting deliveries. */
@@ -253,7 +251,6 @@ function insertStatement(own: Kysely<InboxTables>, deliveries: readonly NewDeliv
   return inserted.onConflict((conflict) => conflict.column('delivery_id').doNothing());
 }
 
-/** True if the query returns a row. */
 function* returnsRow(query: { compile(): CompiledQuery }): Statements<boolean> {
   return (yield query.compile()).length > 0;
 }

@@ -76,7 +76,6 @@ export interface LeaseProof {
   committed: () => void;
 }
 
-/** The comment of a table, or of a column of it. */
 export interface ColumnComment {
   table: string;
   /** Null for that of the table itself. */

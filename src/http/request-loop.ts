@@ -7,7 +7,7 @@ import type { RequestedVersion } from '../config/profile/request-fields.ts';
 import type { Clock } from '../model/clock.ts';
 import { DeferredError, SyncError } from '../model/errors.ts';
 import type { JsonValue } from '../model/json.ts';
-import { clockOf } from '../model/timestamp-text.ts';
+import { readServerTime } from '../model/timestamp-text.ts';
 import { type Credentials, falsifyCredential, NO_CREDENTIAL, type SentCredential } from './auth/credentials.ts';
 import { MemoryReservation } from './body/answer-memory.ts';
 import { type QueryVisibility, describeUrl } from './body/read-body.ts';
@@ -359,7 +359,7 @@ class RunningRequest {
       json: outcome === 'ok' ? (reading.response.json ?? null) : null,
       requestedAt: answer.sentAt - age.ageMs,
       age,
-      serverDate: clockOf(answer.headers['date'], answer.receivedAt),
+      serverDate: readServerTime(answer.headers['date'], answer.receivedAt),
       withheld: credentials.queryNames,
     };
   }

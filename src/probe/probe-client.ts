@@ -12,7 +12,7 @@ import { firstTarget, redirectTarget, type RequestTarget } from '../http/redirec
 import type { Clock } from '../model/clock.ts';
 import { SyncError } from '../model/errors.ts';
 import type { JsonValue } from '../model/json.ts';
-import { clockOf } from '../model/timestamp-text.ts';
+import { readServerTime } from '../model/timestamp-text.ts';
 import { scrub } from '../observe/scrub.ts';
 import { type Credential, type CredentialForm, falseSecret, NO_CREDENTIAL } from './credential-forms.ts';
 
@@ -260,7 +260,7 @@ export class ProbeClient implements AsyncDisposable {
           const limits = readAnswerLimits({ ...wire, body: seen.json }, dialect);
           const { outcome, reason } = judge({ ...seen, limits });
           const { status, headers } = wire;
-          const serverDate = clockOf(headers['date'], clock.now());
+          const serverDate = readServerTime(headers['date'], clock.now());
           const problem = outcome === 'ok' ? '' : reason;
           const { json } = seen;
           const isJson = status >= 300 || json !== undefined;

@@ -64,7 +64,6 @@ function toShape(resource: string, rows: readonly ColumnRow[]): ResourceShape {
 
 /** The run that has changed tables, and what the profile says about the fields. */
 interface ShapeRecording {
-  /** When the tables were changed. */
   at: string;
   runId: string;
   descriptions: FieldDescriptions;
@@ -152,12 +151,10 @@ function toNewColumns({ name, path, key, columns }: TableShape): NewColumn[] {
   ];
 }
 
-/** Identifies a column of a resource in a map or a set. */
 export function columnKey(table: string, column: string): string {
   return JSON.stringify([table, column]);
 }
 
-/** Returns the statements that change the comments of columns. */
 export function saveComments(
   own: Kysely<OwnTables>,
   descriptions: readonly { table: string; column: string; text: string }[],
@@ -248,12 +245,10 @@ function asSentence(text: string): string {
   return /[.!?]$/.test(text) ? text : `${text}.`;
 }
 
-/** A managed view as it is created. */
 export interface MadeView extends Omit<ViewRow, 'made_at'> {
   columns: readonly Omit<ViewColumnRow, 'view_name' | 'position' | 'first_seen'>[];
 }
 
-/** An existing view with its columns in order. */
 export interface StoredView {
   view: ViewRow;
   columns: readonly ViewColumnRow[];
@@ -262,7 +257,6 @@ export interface StoredView {
 /** The columns of `_sync_view_columns` that a changed view updates. */
 const REPLACED = ['position', 'type', 'source_path', 'description', 'refers_to', 'is_computed'] as const;
 
-/** Returns the existing views, by name. */
 export async function readViews(own: Kysely<OwnTables>): Promise<Map<string, StoredView>> {
   const views = await own.selectFrom('_sync_views').selectAll().orderBy('view_name').execute();
   // Not `selectAll`, because version 0.1 has created a column that is no longer used.
@@ -318,7 +312,6 @@ export function forgetViews(own: Kysely<OwnTables>): CompiledQuery[] {
   return [own.updateTable('_sync_views').set({ query: '' }).compile(), growth.compile()];
 }
 
-/** Returns the columns of each view, in their order. */
 export async function viewColumns(own: Kysely<OwnTables>): Promise<Map<string, string[]>> {
   const views = await readViews(own);
   return new Map([...views].map(([name, { columns }]) => [name, columns.map(({ column_name }) => column_name)]));

@@ -9,7 +9,6 @@ import type { WireAnswer } from '../exchange.ts';
 import { type AnswerHeaders, errorIn, type OutcomeVerdict, partialSignIn, SENT_AS } from './outcome-table.ts';
 import type { AnswerReading } from './read-answer.ts';
 
-/** An attempt with its outcome. */
 export interface JudgedAttempt {
   kind: 'judged';
   verdict: OutcomeVerdict;
@@ -39,7 +38,6 @@ const REQUEST_ID_HEADERS = [
   'cf-ray',
 ] as const;
 
-/** A request that failed, for its error. */
 interface FailedAttempts {
   judged: JudgedAttempt;
   method: HttpMethod;
@@ -108,7 +106,6 @@ function describeCredential({ headers, query }: SentCredential): string {
 /** Codes of answers from a wrong URL. */
 const WRONG_URL: ReadonlySet<string> = new Set(['not_found', 'gone', 'not_the_api']);
 
-/** For a URL that has the version prefix twice. */
 function doubleVersionHint({ verdict }: JudgedAttempt, url: URL, versionPrefix: string): string | null {
   if (versionPrefix === '' || !WRONG_URL.has(verdict.code)) return null;
   if (!`${url.pathname}/`.includes(`${versionPrefix}${versionPrefix}/`)) return null;

@@ -30,7 +30,6 @@ export interface AlertMessage {
 
 interface MessageContext {
   now: number;
-  /** The address of the status page; null if it is not known. */
   publicUrl: string | null;
   scrub: (text: string) => string;
 }

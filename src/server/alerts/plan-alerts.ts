@@ -26,7 +26,6 @@ export interface Condition {
   count: number;
 }
 
-/** What alerts need of a status snapshot. */
 export interface AlertState {
   conditions: Condition[];
   /** Sources whose state could be read: only for these is the end of a condition reported. */
@@ -35,7 +34,6 @@ export interface AlertState {
   copied: { source: string; resource: string; lastChangeAt: number }[];
 }
 
-/** Finds all conditions in a status snapshot. */
 export function findConditions(snapshot: StatusSnapshot): AlertState {
   const readable = snapshot.sources.filter(({ warehouse }) => warehouse.problem === null);
   const knownSources = new Set([...readable, ...snapshot.refused].map(({ source }) => source));
@@ -108,7 +106,6 @@ const QUIET_WAITS = { begin: 1, end: 4 };
 /** The maximum time that a begin or end waits for others; in units of `group_wait`. */
 const MAX_WAITS = 10;
 
-/** Identifies an alert among those of all sources. */
 export function alertKey({ source, alert }: SentAlert | Condition): string {
   return `${source}\n${alert}`;
 }

@@ -13,7 +13,6 @@ import type { App } from '../app.ts';
 const MAX_AGE_MS = 1_000;
 const CHECK_INTERVAL_MS = 2_000;
 
-/** The paused resources of one source. */
 export class PausedResources {
   readonly #warehouse: Warehouse;
   readonly #clock: Clock;

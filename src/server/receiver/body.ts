@@ -7,7 +7,7 @@ import type { SignatureScheme } from '../../config/profile/signature-scheme.ts';
 import { echoChallenge } from '../signature/challenges.ts';
 
 /** A body, or why it was not read to its end. Its memory counts until it is disposed. */
-export interface ReceivedBody extends Disposable {
+export interface WebhookBody extends Disposable {
   /** `gone`: the sender has closed the connection. */
   readonly body: Buffer | 'too_large' | 'overloaded' | 'gone';
   /** Adds the memory of what was decompressed from it. */
@@ -34,8 +34,8 @@ export class BodyBudget {
   }
 
   /** Reads a body of at most `maxBytes`. */
-  async read(request: IncomingMessage, maxBytes: number): Promise<ReceivedBody> {
-    const { promise, resolve } = Promise.withResolvers<ReceivedBody['body']>();
+  async read(request: IncomingMessage, maxBytes: number): Promise<WebhookBody> {
+    const { promise, resolve } = Promise.withResolvers<WebhookBody['body']>();
     const buffered: BufferedBody = { bytes: 0, refuse: () => resolve('overloaded') };
     let buffer = Buffer.alloc(0);
     /** Copies each chunk into one growing buffer: a body that comes byte by byte must not cost a buffer for each. */

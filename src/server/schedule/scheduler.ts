@@ -33,7 +33,6 @@ export class Scheduler {
     this.#schedules = new Map(schedules);
   }
 
-  /** Starts to run what is due. */
   start(): void {
     // Each schedule sleeps until its next time. It is woken every minute, because the machine may have been suspended, or
     // the clock or the stored state may have changed.

@@ -192,7 +192,6 @@ async function readStoredPages(
   return pages;
 }
 
-/** A page that is being committed. */
 interface CommittedPage {
   page: Page;
   facts: PageFacts;

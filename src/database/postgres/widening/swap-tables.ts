@@ -179,15 +179,11 @@ const RESTRICTIONS = `${PUBLICATIONS}
       AND grantee <> relowner AND privilege_type = 'SELECT' AND NOT EXISTS (SELECT FROM aclexplode(relacl) AS given
         WHERE given.grantee = later.grantee AND given.privilege_type = 'SELECT')`;
 
-/** Throws `ConfigError('table_in_use')` if a table has any of the `restrictions`, which a new one would lack. */
-async function refuseLostRestrictions(
-  { execute }: Session,
-  tables: readonly string[],
-  restrictions: string,
-): Promise<void> {
+/** Throws `ConfigError('table_in_use')` if a table has a restriction that `query` finds: a new table would lack it. */
+async function refuseLostRestrictions({ execute }: Session, tables: readonly string[], query: string): Promise<void> {
   const { rows } = await execute<{ what: string; name: string }>(
     `WITH ${OLD_TABLES}
-      SELECT DISTINCT what, pg_catalog.quote_ident(relname) AS name FROM (${restrictions}) AS found ORDER BY name, what`,
+      SELECT DISTINCT what, pg_catalog.quote_ident(relname) AS name FROM (${query}) AS found ORDER BY name, what`,
     [tables],
   );
   if (rows.length === 0) return;
