@@ -1,7 +1,8 @@
 // `content-sync config alerts test`: sends a test message to the alert channels of the config.
 import { Command } from 'commander';
 import { ConfigError } from '../model/errors.ts';
-import { sendMessage, testMessage } from '../server/alerts/message.ts';
+import { testMessage } from '../server/alerts/message.ts';
+import { sendMessage } from '../server/alerts/send-message.ts';
 import { type CliContext, EXIT_CODES, type ExitCode, printReport } from './command/context.ts';
 import { readSettings, type SourceOptions } from './command/sources.ts';
 

@@ -1,4 +1,7 @@
 // The inbox of webhook deliveries: its table, and the statements that both databases share.
+//
+// A webhook is stored here before its sender gets a 2xx, so that no event is lost if the process is killed afterwards. Most
+// senders repeat a request that they think has failed: it has the same id, and is only counted.
 import { createHash } from 'node:crypto';
 import { type CompiledQuery, type Generated, type Kysely, type Selectable, sql } from 'kysely';
 import type { TimestampText } from './own-tables.ts';
@@ -20,9 +23,9 @@ export interface NewDelivery {
   received_at: TimestampText;
   /** JSON object of those headers that the profile reads events from. */
   headers: string;
-  /** The request's body, without our secrets. */
+  /** The request's body, without the secrets of the source. */
   body: Uint8Array;
-  /** The sender's id, if another body is stored under that: then `delivery_id` is our own. */
+  /** The sender's id, if another body is stored under it; then `delivery_id` is a new one (`withNewId`). */
   differs_from?: string;
 }
 
@@ -31,19 +34,18 @@ interface DeliveryTable {
   /** Grows with every delivery. */
   seq: Generated<number>;
   delivery_id: string;
-  /** Of the latest request with this id that had to be processed. */
+  /** When the latest request with this id that had to be processed was received. */
   received_at: TimestampText;
   headers: string;
   body: Uint8Array;
   state: Generated<DeliveryState>;
-  /** Attempts to process it. */
   attempts: Generated<number>;
-  /** Null for at once. */
+  /** When it is processed; null for at once. */
   due_at: Generated<TimestampText | null>;
   finished_at: Generated<TimestampText | null>;
   /** Why it is dead or ignored, or the error of the last attempt. */
   reason: Generated<string | null>;
-  /** Its first event, once it was read. */
+  /** The kind, resource and record of its first event; null until it is read. */
   kind: Generated<string | null>;
   resource: Generated<string | null>;
   record_id: Generated<string | null>;
@@ -69,24 +71,23 @@ export interface DeliveryUpdate extends Pick<
   DeliveryRow,
   'seq' | 'state' | 'attempts' | 'due_at' | 'finished_at' | 'reason' | 'kind' | 'resource' | 'record_id'
 > {
-  /** `events` of the row when it was read: if a repeat has arrived since, the row keeps waiting. Null for any. */
+  /** `events` of the row when it was read: if there are more now, the row keeps waiting. Null to update it in any case. */
   readEvents: number | null;
-  /** True to erase its body, headers and ids as well: it named a record that was erased. */
+  /** True to erase its body, headers and ids as well, because an operator had the record erased that it names. */
   erases?: true;
 }
 
 /**
- * The effect of a written request. `new`: inserted. `different`: inserted although a delivery has the same id and another body.
- * `repeat`: counted. `again`: a finished delivery waits again.
+ * What writing a request has done. `new`: inserted. `different`: inserted under a new id, because another body is stored
+ * under its id. `repeat`: counted. `again`: a finished delivery waits again.
  */
 export type InboxEffect = 'new' | 'different' | 'repeat' | 'again';
 
-/** True if the effect leaves a waiting delivery that no drain may know of yet. */
+/** True if a delivery waits now that did not wait before, so that processing must be started. */
 export function isArrival(effect: InboxEffect): boolean {
   return effect !== 'repeat';
 }
 
-/** Counters of an inbox for status and metrics. */
 export interface InboxCounters {
   waiting: number;
   /** Bodies and headers of waiting deliveries. */
@@ -113,7 +114,7 @@ export interface InboxViewer {
 export interface Inbox extends InboxViewer {
   /** Deliveries that wait and are due at `now`, those after `after` only, in the order in which they arrived. */
   waiting(after: number, now: TimestampText, limit: number): Promise<DeliveryRow[]>;
-  /** Stores the state of deliveries after an attempt; durable once this resolves. */
+  /** Stores the state of deliveries after an attempt to process them; durable once this resolves. */
   settle(updates: readonly DeliveryUpdate[]): Promise<void>;
   /**
    * One attempt at one durable transaction. Throws `warehouse_busy` soon if another program holds the lock,
@@ -130,7 +131,7 @@ export interface Inbox extends InboxViewer {
   clean(): Promise<boolean>;
 }
 
-/** The methods that are single statements. */
+/** The methods that are alike on both databases. */
 export function inboxQueries(
   own: Kysely<InboxTables>,
   close: () => Promise<void>,
@@ -173,11 +174,11 @@ export function inboxQueries(
   };
 }
 
-/** As literals: with a parameter SQLite does not use the partial indexes. */
+/** Literals, because SQLite does not use its partial indexes for a parameter. */
 const IS_FINISHED = sql<boolean>`"state" <> 'waiting'`;
 const IS_WAITING = sql<boolean>`"state" = 'waiting'`;
 
-/** Each count reads one index and no table. */
+/** Counts the deliveries. Each count reads one index and no table. */
 export function countDeliveries(own: Kysely<InboxTables>): Promise<InboxCounters> {
   const count = own.selectFrom('_sync_deliveries').select((select) => select.fn.countAll<number>().as('n'));
   const dead = count.where(IS_FINISHED).where('state', '=', 'dead');
@@ -197,7 +198,7 @@ export function countDeliveries(own: Kysely<InboxTables>): Promise<InboxCounters
 
 const FROM_THE_START = { state: 'waiting', attempts: 0, due_at: null, finished_at: null } as const;
 
-/** The statement that makes deliveries, or all dead ones, wait again from the start. */
+/** Returns the statement that makes deliveries, or all dead ones, wait again from the start. */
 export function replayStatement(own: Kysely<InboxTables>, deliveries: readonly number[] | 'dead'): CompiledQuery {
   const replayed = own
     .updateTable('_sync_deliveries')
@@ -208,15 +209,18 @@ export function replayStatement(own: Kysely<InboxTables>, deliveries: readonly n
 }
 
 type Rows = readonly Readonly<Record<string, unknown>>[];
-/** Yields statements one by one, and takes the rows that each of them returns. */
+/**
+ * Yields statements one by one; the caller runs each and passes its rows to `next`. So the same procedure serves SQLite,
+ * which runs a transaction without waiting, and Postgres.
+ */
 type Statements<Result> = Generator<CompiledQuery, Result, Rows>;
 
 /** SQLite takes 32,766 parameters per statement. */
 const DELIVERIES_PER_STATEMENT = 1_000;
 
 /**
- * The statements that write deliveries within the caller's transaction, while no other transaction writes any: those with
- * new ids are inserted together, the others one by one.
+ * Writes deliveries within the caller's transaction, while no other transaction writes any: those with new ids are
+ * inserted together, the others one by one. Returns one effect per delivery.
  */
 export function* writeDeliveries(
   own: Kysely<InboxTables>,
@@ -247,45 +251,46 @@ function insertStatement(own: Kysely<InboxTables>, deliveries: readonly NewDeliv
   return inserted.onConflict((conflict) => conflict.column('delivery_id').doNothing());
 }
 
-/** True if the query returns a row. */
 function* returnsRow(query: { compile(): CompiledQuery }): Statements<boolean> {
   return (yield query.compile()).length > 0;
 }
 
 /**
- * Writes a delivery whose id is known. A repeat of the sender's own id is counted, unless the first one is dead: then it
- * waits again. If the id is only the hash of the body, the same body may be a new event: a finished one waits again, and
- * a waiting one is not finished by an attempt that has read it before.
+ * Writes a delivery whose id is stored already. The sender's own id stands for one event: a repeat is counted, and only a
+ * dead delivery waits again. If the id is the hash of the body, the same body may be a new event: a finished delivery waits
+ * again, and a waiting one gets one event more, so that an attempt which has read it before does not finish it.
  */
 function* writeRepeat(own: Kysely<InboxTables>, delivery: NewDelivery): Statements<InboxEffect> {
   const { delivery_id, received_at, headers, body, is_id_sent, differs_from } = delivery;
   const content = { received_at, headers, body, size: sizeOf(delivery) };
-  const repeated = own
+  const countRepeat = own
     .updateTable('_sync_deliveries')
     .set(({ eb }) => ({ repeats: eb('repeats', '+', 1) }))
     .where('delivery_id', '=', delivery_id)
     .returning('seq');
-  const event = repeated.set(({ eb }) => ({ events: eb('events', '+', 1) }));
-  const waitsAgain = event.set({ ...FROM_THE_START, ...content });
-  const again = is_id_sent ? waitsAgain.where('state', '=', 'dead') : waitsAgain.where('state', '<>', 'waiting');
-  const counted = is_id_sent ? repeated.where('state', '<>', 'dead') : event.where('state', '=', 'waiting');
-  const other = own.selectFrom('_sync_deliveries').select('seq').where('delivery_id', '=', delivery_id);
-  // The row may be purged between two statements: then all of them are tried again.
+  const countEvent = countRepeat.set(({ eb }) => ({ events: eb('events', '+', 1) }));
+  const restart = countEvent.set({ ...FROM_THE_START, ...content });
+  const restartFinished = is_id_sent ? restart.where('state', '=', 'dead') : restart.where('state', '<>', 'waiting');
+  const countOtherwise = is_id_sent
+    ? countRepeat.where('state', '<>', 'dead')
+    : countEvent.where('state', '=', 'waiting');
+  const stored = own.selectFrom('_sync_deliveries').select('seq').where('delivery_id', '=', delivery_id);
+  // If the row is purged between two statements, all of them are tried again.
   for (;;) {
-    if (is_id_sent && (yield* returnsRow(other.where('body', '<>', body)))) {
-      return yield* writeRepeat(own, withOwnId(delivery));
+    if (is_id_sent && (yield* returnsRow(stored.where('body', '<>', body)))) {
+      return yield* writeRepeat(own, withNewId(delivery));
     }
-    if (yield* returnsRow(again)) return 'again';
-    if (yield* returnsRow(counted)) return 'repeat';
+    if (yield* returnsRow(restartFinished)) return 'again';
+    if (yield* returnsRow(countOtherwise)) return 'repeat';
     if (yield* returnsRow(insertStatement(own, [delivery]).returning('seq'))) {
       return differs_from === undefined ? 'new' : 'different';
     }
   }
 }
 
-/** The statements that store the state of deliveries after an attempt. */
+/** Returns the statements that store the state of deliveries after an attempt. */
 export function updateStatements(own: Kysely<InboxTables>, updates: readonly DeliveryUpdate[]): CompiledQuery[] {
-  const nothing = {
+  const erased = {
     body: new Uint8Array(),
     headers: '{}',
     size: 0,
@@ -298,7 +303,7 @@ export function updateStatements(own: Kysely<InboxTables>, updates: readonly Del
     const texts = { reason: toStorable(reason), kind: toStorable(kind), record_id: toStorable(record_id) };
     const row = own
       .updateTable('_sync_deliveries')
-      .set({ ...columns, ...texts, ...(erases ? nothing : {}) })
+      .set({ ...columns, ...texts, ...(erases ? erased : {}) })
       .where('seq', '=', seq);
     return (readEvents === null ? row : row.where('events', '=', readEvents)).compile();
   });
@@ -313,10 +318,10 @@ function toStorable(text: string | null): string | null {
 const BODY_HASH_DIGITS = 16;
 
 /**
- * The delivery under an id of our own, because another body is stored under the sender's id. Headers do not count: most
- * are not signed, and one captured delivery with changed headers would make any number of deliveries.
+ * Returns the delivery with a new id, made of the sender's id and the hash of the body. The headers are not hashed: most
+ * are not signed, so an attacker could change them and store one captured delivery any number of times.
  */
-function withOwnId(delivery: NewDelivery): NewDelivery {
+function withNewId(delivery: NewDelivery): NewDelivery {
   const { delivery_id, body, differs_from = delivery_id } = delivery;
   const digest = createHash('sha256').update(body).digest('hex');
   return { ...delivery, delivery_id: `${delivery_id}#${digest.slice(0, BODY_HASH_DIGITS)}`, differs_from };

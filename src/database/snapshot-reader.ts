@@ -1,4 +1,5 @@
-// The interface of a snapshot, from which exports and `verify` read.
+// The interface of a snapshot, from which exports and `verify` read: all queries see the same state of the copy, while syncs
+// write on. Otherwise a file of an export could lack the rows to which another file refers.
 import type { Kysely } from 'kysely';
 import { SyncError } from '../model/errors.ts';
 import type { ColumnType } from '../model/vocabulary.ts';
@@ -14,7 +15,7 @@ export type ViewCell = null | boolean | bigint | number | string;
 export interface ReadColumn {
   name: string;
   type: ColumnType;
-  /** Another column with the exact digits of a numeric: a view of SQLite shows the nearest double. */
+  /** For a numeric on SQLite, whose views show the nearest double: the column with the exact digits. */
   digits?: string;
 }
 
@@ -41,9 +42,9 @@ export interface DecimalSpan {
 export interface SnapshotReader {
   /** Queries on internal tables in the same snapshot, one after the other. */
   readonly own: Kysely<OwnTables>;
-  /** Batches of a few megabytes; one query at a time. */
+  /** Yields batches of a few megabytes. Only one query may run at a time. */
   rows(query: ViewQuery): AsyncIterable<ViewCell[][]>;
-  /** Null if all values are NULL, or some have no digits. */
+  /** Measures the values of a numeric column; null if all are NULL, or some are not finite. */
   decimalSpan(view: string, column: ReadColumn): Promise<DecimalSpan | null>;
   close(): Promise<void>;
 }
@@ -53,7 +54,7 @@ export class SnapshotLost extends SyncError {}
 
 const SHOWN_CHARACTERS = 40;
 
-/** The error for a value that its column's type does not allow: another program wrote it. */
+/** The error for a value that another program wrote and the type of its column does not allow. */
 export function typeMismatch(value: unknown, { name, type }: ReadColumn): SyncError {
   const shown = JSON.stringify(String(value).slice(0, SHOWN_CHARACTERS));
   return new SyncError('export_failed', `a value of column ${name} is no ${type}: ${shown}`, {
@@ -62,20 +63,20 @@ export function typeMismatch(value: unknown, { name, type }: ReadColumn): SyncEr
   });
 }
 
-/** The SELECT of a query; `ordered` is a column as the database orders and filters by it. */
+/** Returns the SELECT of a query; `sortable` is the expression by which the database sorts and filters a column. */
 export function selectText(
-  { view, columns, orderBy, within, where: only, limit }: ViewQuery,
+  { view, columns, orderBy, within, where: equal, limit }: ViewQuery,
   { id, literal }: ViewDialect,
-  ordered: (column: ReadColumn) => string = ({ name }) => id(name),
+  sortable: (column: ReadColumn) => string = ({ name }) => id(name),
 ): string {
-  const conditions = only === undefined ? [] : [`${id(only.column)} = ${literal(only.is)}`];
+  const conditions = equal === undefined ? [] : [`${id(equal.column)} = ${literal(equal.is)}`];
   if (within !== undefined) {
     const { column, from, below } = within;
-    if (from !== null) conditions.push(`${ordered(column)} >= ${literal(from)}`);
-    if (below !== null) conditions.push(`${ordered(column)} < ${literal(below)}`);
+    if (from !== null) conditions.push(`${sortable(column)} >= ${literal(from)}`);
+    if (below !== null) conditions.push(`${sortable(column)} < ${literal(below)}`);
   }
   const where = conditions.length === 0 ? '' : ` WHERE ${conditions.join(' AND ')}`;
-  const order = orderBy.length === 0 ? '' : ` ORDER BY ${orderBy.map((column) => ordered(column)).join(', ')}`;
+  const order = orderBy.length === 0 ? '' : ` ORDER BY ${orderBy.map((column) => sortable(column)).join(', ')}`;
   const list = columns.map(({ name, digits }) => id(digits ?? name)).join(', ');
   return `SELECT ${list} FROM ${id(view)}${where}${order}${limit === undefined ? '' : ` LIMIT ${limit}`}`;
 }

@@ -1,4 +1,5 @@
-// The interface of an open warehouse, with the arguments and errors of its methods.
+// The interface of an open warehouse, with the arguments and errors of its methods. `database/sqlite/warehouse.ts` and
+// `database/postgres/warehouse.ts` implement it; everything above works alike with either.
 import type { CompiledQuery } from 'kysely';
 import { ConfigError, SyncError } from '../model/errors.ts';
 import type { ResourceShape, ShapeChange } from '../model/table.ts';
@@ -61,11 +62,11 @@ export function leaseLost(resource: string): SyncError {
   });
 }
 
-/** Identifies the owner of a resource in every transaction, and verifies that its earlier commits still exist. */
+/** Shows in every transaction that this process still owns the resource, and that its earlier commits still exist. */
 export interface LeaseProof {
   name: string;
   token: number;
-  /** Unique, while a token may repeat after the database was rolled back. */
+  /** A unique text, because a token may be used again after the database was restored from a backup. */
   fence: string;
   /** The end of the lease after the transaction. */
   expiresAt: TimestampText;
@@ -75,34 +76,36 @@ export interface LeaseProof {
   committed: () => void;
 }
 
-/** The comment of a table, or of a column of it. */
 export interface ColumnComment {
   table: string;
   /** Null for that of the table itself. */
   column: string | null;
-  /** The part that does not depend on the profile: it identifies our comments. */
+  /** The part that does not depend on the profile: a comment without it was written by a user, and is not replaced. */
   base: string;
   comment: string;
 }
 
-/** One step of schema evolution, committed as a whole. */
+/** One step of schema evolution: new tables and columns, and wider types, committed as a whole. */
 export interface ShapeGrowth {
   lease: LeaseProof;
   /** The existing tables; null if the resource has none yet. */
   before: ResourceShape | null;
   after: ResourceShape;
-  /** The tables and columns of `after` that `before` has not, or not as wide. */
+  /** The tables and columns that are new in `after`, or wider than in `before`. */
   changes: readonly ShapeChange[];
   /** All managed views in dependency order; changed ones are recreated. */
   views: readonly ViewChange[];
-  /** Columns that hold keys, as `table.column`: their texts are compared as keys are. */
+  /** Columns that hold keys of other records, as `table.column`: they get the collation of keys. */
   references?: ReadonlySet<string>;
   comments?: readonly ColumnComment[];
   /** True to drop external views that do not fit; otherwise they prevent the growth. */
   dropsOthers?: boolean;
   /** Statements on internal tables that record the growth. */
   statements: readonly CompiledQuery[];
-  /** Changes one row unless tables or views were changed since this was planned; null if that is impossible. */
+  /**
+   * The statement that fails the step if tables or views have changed since it was planned: it then changes no row. Null
+   * if nothing can have changed.
+   */
   claim: CompiledQuery | null;
 }
 
@@ -114,7 +117,7 @@ export interface DroppedView {
   definition: string;
 }
 
-/** The error for a growth that was planned from an outdated state: it is to be planned again. */
+/** The error for a growth that was planned from an outdated state. The caller plans it again. */
 export function growthOutdated(): SyncError {
   return new SyncError(GROWTH_OUTDATED, 'tables or views have changed since this change of them was planned', {
     recovery: 'stop',
@@ -145,7 +148,7 @@ export interface TableRemoval {
 export interface TableStaging {
   lease: LeaseProof;
   shape: ResourceShape;
-  /** Their names by those of the shape; an existing table of such a name is dropped. */
+  /** The temporary name of each table of the shape; an existing table of that name is dropped. */
   names: ReadonlyMap<string, string>;
   /** As in a growth. */
   references: ReadonlySet<string>;
@@ -156,8 +159,8 @@ export interface TableSwap extends TableStaging {
   /** All existing tables of the resource. */
   dropped: readonly string[];
   /** All existing managed views, each with its columns in order: those on removed tables stay, empty. */
-  standing: ReadonlyMap<string, readonly string[]>;
-  /** All managed views, as in a growth; no types change. */
+  existingViews: ReadonlyMap<string, readonly string[]>;
+  /** All managed views as they are to be, as in a growth; no types change. */
   views: readonly ViewChange[];
   comments: readonly ColumnComment[];
   statements: readonly CompiledQuery[];

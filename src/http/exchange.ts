@@ -45,6 +45,8 @@ export interface WireAnswer {
   elapsedMs: number;
 }
 
+const NO_ANSWER = { status: 0, headers: {}, bytes: Buffer.alloc(0), failure: null, elapsedMs: 0 };
+
 /** Accounts for the bytes and the memory of a body. */
 interface BodyAccount {
   /** Called with the bytes of each chunk as received. */
@@ -63,15 +65,7 @@ export function createExchange(agent: Dispatcher, http: HttpProfile, clock: Cloc
   return async ({ url, method, headers, body = null, maxBytes, signal, into }, { count, reservation }) => {
     const start = clock.monotonic();
     const sentAt = clock.now();
-    const answer: WireAnswer = {
-      status: 0,
-      headers: {},
-      bytes: Buffer.alloc(0),
-      failure: null,
-      sentAt,
-      receivedAt: sentAt,
-      elapsedMs: 0,
-    };
+    const answer: WireAnswer = { ...NO_ANSWER, sentAt, receivedAt: sentAt };
     const deadline = startDeadline(http.timeout, signal, into === undefined ? 'whole' : 'silence');
     const received = (bytes: number): void => {
       count(bytes);
@@ -125,7 +119,6 @@ export function factsOf(answer: WireAnswer, limits: AnswerLimits, limited: boole
 /** A body with fewer bytes per interval is stalled, so single bytes cannot keep a connection open. */
 const MIN_PROGRESS_BYTES = 16_384;
 
-/** Aborts an exchange that takes too long. */
 interface Deadline {
   /** Aborted by the deadline, and with the outer signal. */
   signal: AbortSignal;

@@ -7,10 +7,10 @@ import type { RequestedVersion } from '../config/profile/request-fields.ts';
 import type { Clock } from '../model/clock.ts';
 import { DeferredError, SyncError } from '../model/errors.ts';
 import type { JsonValue } from '../model/json.ts';
-import { clockOf } from '../model/timestamp-text.ts';
+import { readServerTime } from '../model/timestamp-text.ts';
 import { type Credentials, falsifyCredential, NO_CREDENTIAL, type SentCredential } from './auth/credentials.ts';
 import { MemoryReservation } from './body/answer-memory.ts';
-import { type QueryVisibility, describeUrl } from './body/read-body.ts';
+import { describeUrl, type QueryVisibility } from './body/read-body.ts';
 import {
   type ApiAnswer,
   type ApiRequest,
@@ -27,10 +27,10 @@ import { readAnswerLimits } from './rate-limit/answer-limits.ts';
 import type { Attempted, RateLimiter } from './rate-limit/rate-limiter.ts';
 import {
   firstTarget,
-  type RequestTarget,
-  redirectTarget,
   type OriginPolicy,
+  redirectTarget,
   refusePostRedirect,
+  type RequestTarget,
   withAppended,
   withoutParams,
   withVersionQuery,
@@ -356,7 +356,7 @@ class RunningRequest {
       json: outcome === 'ok' ? (reading.response.json ?? null) : null,
       requestedAt: answer.sentAt - age.ageMs,
       age,
-      serverDate: clockOf(answer.headers['date'], answer.receivedAt),
+      serverDate: readServerTime(answer.headers['date'], answer.receivedAt),
       withheld: credentials.queryNames,
     };
   }

@@ -78,7 +78,7 @@ export async function growTables(
     profile.history !== 'none' &&
     changes.some((change) => changesStoredRows(before, change, profile));
   await evolveTables(context, { before, after, changes }, [
-    ...rememberShape(warehouse.own, before, after, changes, at, profile, context.runId),
+    ...rememberShape(warehouse.own, before, after, changes, { at, runId: context.runId, descriptions: profile }),
     ...(needsRewrite ? [requestRewrite(warehouse.own, owned.resource, at)] : []),
   ]);
   owned.shape = after;

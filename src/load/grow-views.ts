@@ -7,7 +7,7 @@ import type { OwnTables } from '../database/own-tables.ts';
 import {
   claimGrowth,
   columnKey,
-  commentsOf,
+  describeColumns,
   type MadeView,
   readComments,
   readGrowths,
@@ -24,7 +24,7 @@ import type { ViewChange } from '../database/view-dialect.ts';
 import type { ColumnComment, Warehouse } from '../database/warehouse.ts';
 import type { Column, ResourceShape, TableRows, TableShape } from '../model/table.ts';
 import { type CalendarDay, daysOfYears, timestampText, type Years } from '../model/timestamp-text.ts';
-import { toViewChange, type ExistingViews, planViews } from '../views/plan-views.ts';
+import { type ExistingViews, planViews, toViewChange } from '../views/plan-views.ts';
 import type { ExistingColumn, PlannedView, Relation, ViewedResource, ViewModel } from '../views/view.ts';
 import type { CopiedProfile, LoadContext } from './load-context.ts';
 
@@ -114,7 +114,7 @@ function createModel(
   const resources = Object.entries(whole.resources).flatMap(([resource, profile]): ViewedResource[] => {
     const shape = shapes.find((each) => each.resource === resource);
     if (shape === undefined) return [];
-    const ofResource = commentsOf(shape, profile);
+    const ofResource = describeColumns(shape, profile);
     all.push(...ofResource);
     const comments = new Map<string, Map<string, string>>();
     for (const { table, column, comment } of ofResource) {

@@ -2,7 +2,7 @@
 // records without a usable key, which could not be found again.
 import type { ResourceProfile } from '../config/profile/profile.ts';
 import type { Forgotten } from '../database/state/forgotten.ts';
-import type { JsonValue, SourceRecord, Updated } from '../model/json.ts';
+import type { JsonValue, SourceRecord, ChangeTime } from '../model/json.ts';
 import { updatedTime } from '../rows/columns/updated-time.ts';
 import { parseJson } from '../rows/json/parse-json.ts';
 import { comparedPart } from '../rows/mask-fields.ts';
@@ -14,7 +14,7 @@ export interface KeyedRecord extends SourceRecord {
   key: string;
   hash: string;
   /** When the service says that it last changed; null if that is missing or unreadable. */
-  updated: Updated | null;
+  updated: ChangeTime | null;
   /** The version that is written: 1 for a new record, else one more than the stored one. */
   version: number;
 }
@@ -33,7 +33,7 @@ export interface KeyConflicts {
 const NO_KEY_CONFLICTS: KeyConflicts = { older: 0, undecided: 0, example: null, olderExample: null };
 
 /** The latest time that the text may mean: a local time in a repeated hour has two readings. */
-export function latestReading({ at, latest }: Updated): number {
+export function latestReading({ at, latest }: ChangeTime): number {
   return latest ?? at;
 }
 

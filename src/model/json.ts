@@ -1,4 +1,5 @@
-// JSON values as the program holds them: numbers keep digits that a double would lose.
+// The types of JSON values and of records, for all layers. A record must be stored exactly as the service sent it, but
+// `JSON.parse` would change the number 9007199254740993 to 9007199254740992. So such numbers keep their digits.
 
 /**
  * A JSON number whose digits a double cannot represent (integers beyond 2^53, long decimals, large exponents). It is the
@@ -11,23 +12,20 @@ export interface ExactNumber {
 export type JsonObject = { [key: string]: JsonValue };
 export type JsonValue = null | boolean | number | string | ExactNumber | JsonValue[] | JsonObject;
 
-/** The service's text for a time, and the time in epoch milliseconds. */
-export interface Updated {
+/** When a record was changed last: the text of the service, and the time in epoch milliseconds. */
+export interface ChangeTime {
   text: string;
   at: number;
-  /** The later time that the text may mean, at a change to or from daylight saving time. */
+  /** The later time that the text may mean, if it is a local time at a change of daylight saving time. */
   latest?: number;
 }
 
 /** One record as the service sent it: its parsed value and its part of the page. */
 export interface SourceRecord {
   value: JsonValue;
-  /**
-   * The exact source of the record in UTF-8, a view into the page. Bytes are hashed and stored unchanged, and need half
-   * the memory of a string.
-   */
+  /** The JSON text of the record in UTF-8, a part of the page. Bytes need half the memory of a string. */
   bytes: Buffer;
-  /** The source as it was received, if `bytes` lacks hidden fields. */
+  /** The text as it was received, if the profile hides fields, which `bytes` does not have. */
   asSent?: Buffer;
   /** Why the record is rejected; then it has no value. Absent for a valid record. */
   rejection?: { readonly reason: string; readonly detail: string };

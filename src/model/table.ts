@@ -1,4 +1,7 @@
-// The tables, columns and rows that are made from the records of a service: the shape of a resource, and its changes.
+// The types of the tables that are made from the records of a service, for all layers: shape, rows and changes of the shape.
+//
+// Example: the records of `content` have a title and a list of tags. Then its shape has two tables: `content` with a column
+// `title`, and the child table `content_tags` with one row per tag.
 import type { ColumnType } from './vocabulary.ts';
 
 /** The path from the record to the values of a column or table; `[]` means "each element". */
@@ -12,17 +15,17 @@ export interface Column {
   type: ColumnType;
 }
 
-/** A table made from a resource, or from an array inside its records. The index in `columns` is the index in a row. */
+/** A table of a resource, or a child table of a list in its records. */
 export interface TableShape {
   name: string;
-  /** Path of the array this child table holds, e.g. `['tags', '[]']`; empty for the resource's own table. */
+  /** Path of the list that a child table holds, such as `['tags', '[]']`; empty for the table of the resource. */
   path: SourcePath;
-  /** Key columns in order: the record's key, then one position per array level. */
+  /** The key columns in order: the key of the record, then one position per level of lists. */
   key: readonly string[];
   columns: Column[];
 }
 
-/** All tables of one resource, its own table first. Immutable: a changed shape is a new object. */
+/** All tables of a resource, child tables after their parents. Immutable: a changed shape is a new object. */
 export interface ResourceShape {
   resource: string;
   tables: TableShape[];
@@ -31,7 +34,7 @@ export interface ResourceShape {
 /** A value for the database, converted to its column's type. Booleans stay booleans. */
 export type Cell = string | number | bigint | boolean | null;
 
-/** One step of schema evolution; `from` is null if the column or table is new. */
+/** A column that is added or gets a wider type; `from` is its type before, null if it is new. */
 export interface ShapeChange {
   table: string;
   column: Column;
@@ -45,11 +48,11 @@ export interface TableRows {
   cells: Cell[];
 }
 
-/** A column lost its values, seems to have been renamed, or has values again. */
+/** `gone`: no record has a value for the column any more. `renamed?`: another column seems to have its values now. */
 export type ValueChange = 'gone' | 'renamed?' | 'back';
 
 export interface ColumnChange {
-  /** Its type before; null if it is new. */
+  /** The type before; null if the column is new. */
   from: string | null;
   to: string;
   /** Absent for a column that was added or widened. */
@@ -58,7 +61,7 @@ export interface ColumnChange {
   renamed_to?: string;
 }
 
-/** Converts a row of `_sync_schema_changes`. */
+/** Converts a row of the table `_sync_schema_changes`. */
 export function toColumnChange(row: {
   from_type: string | null;
   to_type: string;

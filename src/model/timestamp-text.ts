@@ -1,11 +1,12 @@
-// Times as text: the stored UTC format, calendar days, and HTTP dates.
+// Converts times to and from text, in the three forms that content-sync uses: timestamps as the warehouse stores them
+// (`2026-11-20 09:30:00.000`), the days of the calendar table, by which reports group, and dates in HTTP headers.
 
 /** Formats epoch milliseconds as UTC text, `YYYY-MM-DD HH:MM:SS.SSS`, which sorts by time. */
 export function timestampText(epochMs: number): string {
   return new Date(epochMs).toISOString().slice(0, 23).replace('T', ' ');
 }
 
-/** Parses such a text into epoch milliseconds; NaN for any other text. */
+/** Parses a text that `timestampText` wrote; NaN for any other text. */
 export function timestampMs(text: string): number {
   return Date.parse(`${text.replace(' ', 'T')}Z`);
 }
@@ -13,7 +14,6 @@ export function timestampMs(text: string): number {
 /** The first and the last year, inclusive. */
 export type Years = readonly [first: number, last: number];
 
-/** A day with the periods by which reports group. */
 export interface CalendarDay {
   /** `YYYY-MM-DD` */
   date: string;
@@ -22,7 +22,7 @@ export interface CalendarDay {
   /** `YYYY-Qn` */
   quarter: string;
   year: number;
-  /** `YYYY-Www` by ISO 8601, whose year may differ from the day's. */
+  /** `YYYY-Www` by ISO 8601: 1 January may belong to the last week of the year before. */
   iso_week: string;
   /** 1 is Monday. */
   weekday: number;
@@ -41,8 +41,8 @@ export function daysOfYears(first: number, last: number): CalendarDay[] {
 
 /** `at` is the start of the day in UTC, in epoch milliseconds. */
 function calendarDay(at: number): CalendarDay {
-  const date = new Date(at).toISOString().slice(0, 10);
   const day = new Date(at);
+  const date = day.toISOString().slice(0, 10);
   const weekday = day.getUTCDay() || 7;
   // A week belongs to the year of its Thursday.
   const thursday = new Date(at + (THURSDAY - weekday) * DAY_MS);
@@ -59,18 +59,18 @@ function calendarDay(at: number): CalendarDay {
   };
 }
 
-/** A clock that differs more is ignored, because one wrong response would affect all later times. */
+/** A server clock that differs more is ignored, because one wrong response would affect all later times. */
 const MAX_CLOCK_OFFSET_MS = DAY_MS;
 
-/** The forms of RFC 9110, 5.6.7: IMF-fixdate, RFC 850 and asctime. The last one has no zone and is GMT as well. */
+/** The forms of RFC 9110, 5.6.7: IMF-fixdate, RFC 850 and asctime. The last one has no zone and means GMT. */
 const HTTP_DATE =
   /^(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)(?:[a-z]*, (\d\d)[ -]\w{3}[ -](?:\d\d)?\d\d \d\d:\d\d:[0-5]\d GMT| \w{3} ([ \d]\d) \d\d:\d\d:[0-5]\d \d{4})$/;
 
-/** Parses an HTTP-date into epoch milliseconds; null for any other text and for days and times that do not exist. */
-export function httpDate(text: string): number | null {
+/** Parses an HTTP date into epoch milliseconds; null for any other text and for days and times that do not exist. */
+export function parseHttpDate(text: string): number | null {
   const [, dayBeforeMonth, day = dayBeforeMonth] = HTTP_DATE.exec(text) ?? [];
   const at = Date.parse(text.endsWith('GMT') ? text : `${text} GMT`);
-  // `Date.parse` takes 31 February for a day in March.
+  // `Date.parse` converts 31 February to a day in March.
   return day !== undefined && new Date(at).getUTCDate() === Number(day) ? at : null;
 }
 
@@ -78,7 +78,7 @@ export function httpDate(text: string): number | null {
  * Reads the server's time from the `Date` header; null if that is absent, repeated, malformed, or differs by more than a
  * day from the local clock. `receivedAt` is local, in epoch milliseconds.
  */
-export function clockOf(header: string | string[] | undefined, receivedAt: number): number | null {
-  const date = typeof header === 'string' ? httpDate(header.trim()) : null;
+export function readServerTime(header: string | string[] | undefined, receivedAt: number): number | null {
+  const date = typeof header === 'string' ? parseHttpDate(header.trim()) : null;
   return date !== null && Math.abs(date - receivedAt) <= MAX_CLOCK_OFFSET_MS ? date : null;
 }

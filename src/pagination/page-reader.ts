@@ -1,7 +1,6 @@
-// Reads the pages of one scan one after the other: finds out what follows each page, and reads pages again if the
-// listing moved meanwhile. Example: page 2 reports a larger total than page 1, so a record was created. It may have
-// pushed the last record of page 1 to page 2, which is harmless, or lie on page 1, which was read before. So both are
-// read again.
+// Reads the pages of one scan one after the other: finds out what follows each page, and reads pages again if records moved
+// meanwhile. Example: page 2 reports a larger total than page 1, so a record was created. If it is on page 1, which was read
+// before, the scan has missed it. So both pages are read again.
 import { declaredEnd } from '../config/profile/page-style.ts';
 import type { ApiAnswer } from '../http/client.ts';
 import { KEY_FINGERPRINT_BYTES } from '../rows/records/record-key.ts';
@@ -30,25 +29,25 @@ interface ReaderParts extends ListingParts {
   signal: AbortSignal | undefined;
 }
 
-/** A page, and how many records it shares with the page before by request; Infinity if any number is fine. */
 interface OverlappingPage extends ReadPage {
+  /** How many records of the page before were requested again; Infinity if any number may be repeated. */
   overlap: number;
 }
 
-/** A page of which it is known what follows: the next page, or the end of the listing. */
+/** A page with what follows: the next page, or the end of the listing. */
 type SteppedPage = OverlappingPage & ({ next: PagePosition } | { next: null; end: VerifiedEnd });
 
-/** A page that is shorter than it says may have been truncated: it is requested this often. */
+/** How often a page is requested that is shorter than it says, and so may be truncated. */
 const MAX_SHORT_PAGE_ATTEMPTS = 3;
-/** Two neighbouring pages are read again this often until the listing is stable between them. */
+/** How often two neighbouring pages are read again, until no record moves between them. */
 const MAX_REREADS = 5;
 
 /** Reads the pages of one scan. Throws as `scanPages` does. */
 export class PageReader {
   readonly #parts: ReaderParts;
-  /** How the page after the last one was recognised. */
+  /** Why the page after the last one counts as past the end. */
   #pastEndSign: PastEndSign = 'refused';
-  /** Offset of the next page relative to the latest one, in records. */
+  /** How many records after the latest page the next one begins. */
   step = 0;
 
   constructor(parts: ReaderParts) {
@@ -56,8 +55,8 @@ export class PageReader {
   }
 
   /**
-   * Reads the page at a position, which is the last one that is returned. Before it come pages that had to be read again,
-   * with the records that had moved onto them.
+   * Reads the page at a position. Returns it as the last one, after the pages that had to be read again because records
+   * moved onto them.
    */
   async read(position: PagePosition): Promise<ScannedPage[]> {
     const { prefetch, state, ages, resource } = this.#parts;
@@ -65,19 +64,20 @@ export class PageReader {
     const rereads: ScannedPage[] = [];
     const read = await this.#readAligned(position, rereads);
     const page = read === null ? await this.#emptyPageAtEnd() : await this.#findNext(read);
-    const isShared = lastKnown(page.keys, state.last?.keys ?? NO_KEYS) === 0;
+    const beginsWithLast = lastKnown(page.keys, state.last?.keys ?? NO_KEYS) === 0;
     const change = await this.#readFullPageAgain(page, receivedBefore, position, rereads);
     const mayHaveMoved = page.records.length > 0 || receivedBefore >= resource.page.size || change !== null;
-    const isBoundary = change !== 'unchanged' && mayHaveMoved;
-    const isPushed = state.add(page, position, page.overlap, isBoundary);
-    ages.admit(page.answer, isBoundary && state.isCutByNumber && page.overlap === 0);
-    if (isPushed && page.overlap === 0) await prefetch.drop();
-    return [...rereads, this.#toScannedPage(page, position, isShared)];
+    const isUnchecked = change !== 'unchanged' && mayHaveMoved;
+    const hasMoved = state.add(page, position, page.overlap, isUnchecked);
+    ages.admit(page.answer, isUnchecked && state.isCutByNumber && page.overlap === 0);
+    // Prefetched pages were requested before the move.
+    if (hasMoved && page.overlap === 0) await prefetch.drop();
+    return [...rereads, this.#toScannedPage(page, position, beginsWithLast)];
   }
 
   /**
-   * For a scan that is resumed at `start`: reads the last stored page again if that shows that the listing has not moved
-   * by more than a page. Throws `SyncError` (`cursor_expired`) if it has: then the scan has to start again.
+   * Called before a scan is resumed at `start`. Reads the last stored page again, unless the next page overlaps with it. If
+   * none of its records is there any more, throws `SyncError` (`cursor_expired`), and the scan has to start again.
    */
   async verifyStart(start: PagePosition): Promise<ScannedPage[]> {
     const { state } = this.#parts;
@@ -87,7 +87,7 @@ export class PageReader {
     return [this.#replaceLast(again, state.last.position, start)];
   }
 
-  /** Ends the scan with this page: that it has not seen all records is no fault then. */
+  /** Ends the scan with this page because the caller needs no more: that records are missing is not reported then. */
   cutShort(page: ScannedPage): ScannedPage {
     if (page.next === null) return page;
     const end = this.#toScanEnd('signal');
@@ -96,8 +96,8 @@ export class PageReader {
   }
 
   /**
-   * Returns the request for a position. Pages that may begin anywhere begin a record early: if that is the last record
-   * of the page before, no record has moved over the boundary between them.
+   * Returns the request for a position. If pages may begin at any record, it begins one record early: if that is the last
+   * record of the page before, no record has moved between the two pages.
    */
   requestFor(position: PagePosition): PagePosition {
     return this.#overlappingRequest(position) ?? position;
@@ -113,13 +113,13 @@ export class PageReader {
 
   /**
    * Reads a page; null if it is past the last one. If the total says that records were created or deleted since the page
-   * before, reads both again until the total or both pages are stable. The first page is always read first: in the other
-   * order a record that is pushed on between the requests would be on neither.
+   * before, reads both again until the total or both pages are stable. The page before is read first: in the other order,
+   * a record that moves to the later page between the requests would be on neither.
    */
   async #readAligned(position: PagePosition, rereads: ScannedPage[]): Promise<OverlappingPage | null> {
     const { prefetch, state } = this.#parts;
     let read = await this.#readNext(position);
-    // Overlapping pages show by themselves what moved.
+    // Overlapping pages need no total to show that records moved.
     while (read?.overlap === 0 && state.last !== null && state.isCutByNumber && state.hasChangedTotal(read.total)) {
       const { position: lastPosition, keys } = state.last;
       const again = await this.#readAgain(lastPosition);
@@ -143,7 +143,7 @@ export class PageReader {
     return read;
   }
 
-  /** A refused page shows no total. If the last page reported more, it is read again: the rest may be on it by now. */
+  /** After a refused page, which shows no total: reads the last page again if the total counts more, which may be on it now. */
   async #readLastAgain(position: PagePosition, rereads: ScannedPage[]): Promise<void> {
     const { state } = this.#parts;
     const { last } = state;
@@ -154,8 +154,8 @@ export class PageReader {
   }
 
   /**
-   * Reads the page before an empty one again if it may have been full: a record that moved onto it would not show
-   * otherwise. Null if it was shorter than others, or something else shows what moved.
+   * Reads the page before an empty one again if it was full: a record may have moved onto it after it was read. Returns
+   * null if it was shorter than others, or if something else shows whether records moved.
    */
   async #readFullPageAgain(
     page: SteppedPage,
@@ -165,7 +165,7 @@ export class PageReader {
   ): Promise<'unchanged' | 'changed' | null> {
     const { state } = this.#parts;
     const { last } = state;
-    // Something else shows what moved, or a move before has made the scan unverified already.
+    // A total or an overlap shows whether records moved, or the scan is unverified already.
     const isNeedless = page.total !== null || page.overlap !== 0 || state.hasUncheckedBoundary;
     if (!state.isCutByNumber || last === null || isNeedless || page.records.length > 0) return null;
     if (receivedBefore === 0 || receivedBefore < state.fullPageSize) return null;
@@ -194,7 +194,7 @@ export class PageReader {
     return isSamePosition(read.request, position) ? { ...read, overlap: 0 } : this.#checkOverlap(position, read);
   }
 
-  /** Reads a page; null if the service refuses it as past the end, as the profile declares, or if it `mayBePast`. */
+  /** Reads a page; null if the profile declares the response as past the end, or the service refuses it and it `mayBePast`. */
   async #unlessPastEnd(read: () => Promise<ReadPage>, mayBePast: boolean): Promise<ReadPage | null> {
     const { state } = this.#parts;
     try {
@@ -228,8 +228,9 @@ export class PageReader {
   }
 
   /**
-   * Checks that a page begins with the last record of the page before. If the listing has moved in between, it is read
-   * from a page earlier on; if it holds nothing else, only a service that keeps page sizes has reached its end.
+   * Checks that a page begins with the last record of the page before. If not, records have moved: then the page is read
+   * from a page earlier. If it has only that record, the listing has ended, unless the service may have returned less than
+   * was requested: then the page is read without the overlap.
    */
   async #checkOverlap(position: PagePosition, read: ReadPage): Promise<OverlappingPage> {
     const { state, style, resource } = this.#parts;
@@ -252,7 +253,7 @@ export class PageReader {
     const received = read.records.length;
     const known = read.overlap === 0 ? -1 : lastKnown(read.keys, state.last?.keys ?? NO_KEYS);
     const seen = state.received === null ? null : state.received + received - known - 1;
-    // A page that begins a record early is empty if it holds nothing else.
+    // A page is empty if it has only the record that it shares with the page before.
     const isEmpty = received === 0 || (read.overlap === 1 && received === 1 && known === 0);
     const namedStep = stepAfter(this.#parts, read, { isEmpty, seen, fullPageSize: state.fullPageSize });
     if ('code' in namedStep) throw pageError(namedStep, read.request);
@@ -276,27 +277,21 @@ export class PageReader {
   #replaceLast(read: ReadPage, position: PagePosition, next: PagePosition): ScannedPage {
     const { state } = this.#parts;
     const repeatedRecords = read.records.length - state.replaceLast(read);
-    return {
-      ...toPlainPage(read, position),
-      repeatedRecords,
-      next,
-      fullPageSize: state.fullPageSize,
-      isNumbered: true,
-      end: null,
-    };
+    const { fullPageSize } = state;
+    return { ...toPlainPage(read, position), repeatedRecords, next, fullPageSize, isNumbered: true, end: null };
   }
 
-  /** `isShared`: the page begins with a record of the page before. */
-  #toScannedPage(page: SteppedPage, position: PagePosition, isShared: boolean): ScannedPage {
+  /** `beginsWithLast`: the page begins with the last record of the page before, which is removed. */
+  #toScannedPage(page: SteppedPage, position: PagePosition, beginsWithLast: boolean): ScannedPage {
     const { state, style } = this.#parts;
     const { next, records, keys } = page;
     this.step = records.length - (next !== null && this.#overlappingRequest(next) !== null ? 1 : 0);
     const isNumbered = next === null || style.positions !== null || isNumericStep(position, next, records.length);
     if (state.isCutByNumber && !isNumbered) state.ignoreMoves();
-    const isCut = isShared && page.overlap === 1 && keys.length === records.length * KEY_FINGERPRINT_BYTES;
+    const isRemoved = beginsWithLast && page.overlap === 1 && keys.length === records.length * KEY_FINGERPRINT_BYTES;
     const scanned = {
       ...toPlainPage(page, position),
-      records: isCut ? records.slice(1) : records,
+      records: isRemoved ? records.slice(1) : records,
       repeatedRecords: 0,
       fullPageSize: state.fullPageSize,
       isNumbered: state.isCutByNumber,
@@ -346,8 +341,8 @@ const PRINTABLE = /^[\x20-\x7e]+$/;
 const INTEGERS = /\d+/g;
 
 /**
- * True if the next position is this one with a number increased by one or by the records of a page: links and cursors,
- * also in Base64, by which a service numbers its pages after all. The first of them may add the parameter.
+ * True if the next position is this one with a number increased by one, or by the number of records: then a service numbers
+ * its pages although it names them by links or cursors, perhaps in Base64. The first page may have no number.
  */
 export function isNumericStep(position: PagePosition, next: PagePosition, received: number): boolean {
   const before = sentTexts(position);
@@ -364,7 +359,7 @@ function decodeBase64(value: string): string {
   return PRINTABLE.test(text) ? text : value;
 }
 
-/** True if the texts differ in one number alone, by a step of pages; a first request without a number is 0 or 1. */
+/** True if the texts differ only in one number, by one or by the records of a page. A text without a number counts as 0 or 1. */
 function isIncreased(before: string, after: string, received: number): boolean {
   const numbers = after.match(INTEGERS) ?? [];
   if (before === '') {

@@ -13,7 +13,7 @@ import { firstTarget, redirectTarget } from '../http/redirect.ts';
 import type { Clock } from '../model/clock.ts';
 import { SyncError } from '../model/errors.ts';
 import type { JsonValue } from '../model/json.ts';
-import { clockOf } from '../model/timestamp-text.ts';
+import { readServerTime } from '../model/timestamp-text.ts';
 import { scrub } from '../observe/scrub.ts';
 import { type Credential, type CredentialForm, falseSecret, NO_CREDENTIAL } from './credential-forms.ts';
 
@@ -259,7 +259,7 @@ export class ProbeClient implements AsyncDisposable {
             text: isJson ? seen.excerpt.slice(0, 2_000) : wire.bytes.toString('utf8', 0, MAX_TEXT_BYTES),
             problem: outcome === 'ok' ? '' : reason,
             mayRetry: (outcome === 'limited' || outcome === 'retry') && !isSuccess,
-            serverDate: clockOf(wire.headers['date'], clock.now()),
+            serverDate: readServerTime(wire.headers['date'], clock.now()),
           };
           return { result, facts: status === 0 ? null : { ...wire, limits, limited: outcome === 'limited' } };
         } finally {

@@ -3,7 +3,7 @@
 import type PQueue from 'p-queue';
 import type { Clock } from '../model/clock.ts';
 import { type App, openApp } from './app.ts';
-import { KnownPauses } from './controls/known-pauses.ts';
+import { PausedResources } from './controls/paused-resources.ts';
 import type { Drain } from './inbox/drain.ts';
 import { endingError, type ReceivedInbox, type SourceWork, type WatchedSource } from './source-supervisor.ts';
 import { startDrain } from './start-drain.ts';
@@ -47,7 +47,7 @@ export function createLocalWork(options: LocalWorkOptions): SourceWork {
       opened.defer(() => {
         app = null;
       });
-      const pauses = new KnownPauses(open.warehouse, clock);
+      const pauses = new PausedResources(open.warehouse, clock);
       app = open;
       return {
         warehouse: open.warehouse,

@@ -6,7 +6,7 @@ import { messageOf, SyncError } from '../model/errors.ts';
 import type { SyncCommand } from '../sync/plan.ts';
 import type { RunReport } from '../sync/report.ts';
 import type { App } from './app.ts';
-import type { KnownPauses } from './controls/known-pauses.ts';
+import type { PausedResources } from './controls/paused-resources.ts';
 import { Drain, type DrainOptions } from './inbox/drain.ts';
 import { syncedResources, type WatchedSource } from './source-supervisor.ts';
 
@@ -15,7 +15,7 @@ export interface DrainParts extends WatchedSource {
   secrets: readonly string[];
   app: App;
   inbox: DrainOptions['inbox'];
-  pauses: KnownPauses;
+  pauses: PausedResources;
   /** Starts a scan, and returns its report. */
   scan: (resource: string, command: SyncCommand) => Promise<RunReport>;
   /** Ends the fetches in progress. */

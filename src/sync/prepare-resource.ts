@@ -18,7 +18,6 @@ import { planScan, type ScanPlan } from './plan.ts';
 import type { RunOptions, Warning } from './report.ts';
 import type { ResourceContext } from './resource-context.ts';
 
-/** A resource that is ready to be scanned, and how. */
 export interface PreparedResource {
   context: ResourceContext;
   run: RunStart;
@@ -42,7 +41,7 @@ export async function prepareResource(
   options: RunOptions,
   context: ResourceContext,
   interrupted: RunRow | null,
-  last: RunRow | null = null,
+  last: RunRow | null,
 ): Promise<PreparedResource> {
   const { warehouse, owned, profile, clock, credential, runId } = context;
   const { resource } = owned;

@@ -76,24 +76,23 @@ async function prepareResources(
   acquired: readonly OwnedResource[],
 ): Promise<readonly PreparedResource[]> {
   const { warehouse, clock, signal } = options;
-  const lastRuns = new Map<string, RunRow>();
-  const notices = new Map<string, Warning[]>();
+  const corrected: { owned: OwnedResource; last: RunRow | null; notices: Warning[] }[] = [];
   for (const owned of acquired) {
-    const { resource } = owned;
-    const found = await lastRun(warehouse.own, resource);
-    const corrected = await correctFutureTimes(warehouse, owned, found, clock.now());
-    const last = corrected.length === 0 ? found : await lastRun(warehouse.own, resource);
-    notices.set(resource, corrected);
-    if (last !== null) lastRuns.set(resource, last);
+    const last = await lastRun(warehouse.own, owned.resource);
+    const notices = await correctFutureTimes(warehouse, owned, last, clock.now());
+    corrected.push({
+      owned,
+      notices,
+      last: notices.length === 0 ? last : await lastRun(warehouse.own, owned.resource),
+    });
   }
-  const interrupted = options.command === 'backfill' ? selectInterruptedBackfills([...lastRuns.values()]) : [];
+  const lastRuns = corrected.flatMap(({ last }) => last ?? []);
+  const interrupted = options.command === 'backfill' ? selectInterruptedBackfills(lastRuns) : [];
   const prepared: PreparedResource[] = [];
-  for (const owned of acquired) {
-    const { resource } = owned;
-    const resumed = interrupted.find((run) => run.resource === resource) ?? null;
+  for (const { owned, last, notices } of corrected) {
+    const resumed = interrupted.find(({ resource }) => resource === owned.resource) ?? null;
     const context = resourceContext(options, owned, { meter: newMeter(), signal });
-    const each = await prepareResource(options, context, resumed, lastRuns.get(resource));
-    prepared.push({ ...each, notices: notices.get(resource) ?? [] });
+    prepared.push({ ...(await prepareResource(options, context, resumed, last)), notices });
   }
   return prepared;
 }

@@ -247,7 +247,6 @@ async function shareLookup(
   }
 }
 
-/** Reads the first pages of the listing. */
 async function readFirstPages(
   context: ResourceContext,
   key: string,

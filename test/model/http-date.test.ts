@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { clockOf, httpDate } from '../../src/model/timestamp-text.ts';
+import { readServerTime, parseHttpDate } from '../../src/model/timestamp-text.ts';
 
 const NOW = Date.parse('2026-11-20T08:00:00Z');
 const DAY_MS = 86_400_000;
@@ -11,7 +11,7 @@ describe('an HTTP-date', () => {
     ['asctime', 'Sun Nov  6 08:49:37 1994', '1994-11-06T08:49:37Z'],
     ['a leap day', 'Tue, 29 Feb 2028 00:00:00 GMT', '2028-02-29T00:00:00Z'],
   ])('is read as %s', (_form, text, iso) => {
-    expect(httpDate(text)).toBe(Date.parse(iso));
+    expect(parseHttpDate(text)).toBe(Date.parse(iso));
   });
 
   it.each([
@@ -29,7 +29,7 @@ describe('an HTTP-date', () => {
     'Fri, 20 Nov 2026 08:00:61 GMT',
     'Fri, 20 Nov 2026 08:00:00 GMT, Fri, 20 Nov 2026 08:00:00 GMT',
   ])('is not %j', (text) => {
-    expect(httpDate(text)).toBeNull();
+    expect(parseHttpDate(text)).toBeNull();
   });
 });
 
@@ -37,17 +37,17 @@ const dated = (ms: number): string => new Date(ms).toUTCString();
 
 describe('the clock of the other side', () => {
   it.each([0, 1_000, -1_000, 3_600_000, DAY_MS, -DAY_MS])('is accepted with a difference of %i ms', (off) => {
-    expect(clockOf(dated(NOW + off), NOW)).toBe(NOW + off);
+    expect(readServerTime(dated(NOW + off), NOW)).toBe(NOW + off);
   });
 
   it.each([DAY_MS + 1_000, -DAY_MS - 1_000, 400 * DAY_MS, -NOW, Date.parse('9999-12-31T23:59:59Z') - NOW])(
     'is ignored with a difference of %i ms',
     (off) => {
-      expect(clockOf(dated(NOW + off), NOW)).toBeNull();
+      expect(readServerTime(dated(NOW + off), NOW)).toBeNull();
     },
   );
 
   it.each([undefined, '', 'soon', [dated(NOW), dated(NOW)]])('is unknown with the header %j', (header) => {
-    expect(clockOf(header, NOW)).toBeNull();
+    expect(readServerTime(header, NOW)).toBeNull();
   });
 });

@@ -1,6 +1,6 @@
 /**
- * Reads a YAML file (`readYamlFile`), and finds the line and column of each of its fields for messages:
- * `config.yaml:7:45  sources.blog.rate.share: expected ...`. Also has the functions for paths in a YAML value.
+ * Reads a YAML file of settings or of a profile (`readYamlFile`), so that each message about a field can name its line and
+ * column: `config.yaml:7:45  sources.blog.rate.share: expected ...`. At the end are the functions for paths of fields.
  */
 import { readFileSync, statSync } from 'node:fs';
 import {
@@ -20,7 +20,7 @@ import {
 import { ConfigError, messageOf } from '../../model/errors.ts';
 import { visibleText } from '../../model/visible-text.ts';
 
-/** One thing that is wrong with a value, before it is located in a file. */
+/** What is wrong with a field, before it is located in a file. */
 export interface SettingsFinding {
   path: FieldPath;
   /** Whether the key at the end of the path is wrong, or its value. */
@@ -39,14 +39,14 @@ export interface Fault {
   message: string;
 }
 
-/** All faults in one message, one per line: `file:line:column  field: expected …, got …`. */
+/** Creates the error with all faults, one per line: `file:line:column  field: expected …, got …`. */
 export function settingsError(...faulty: readonly { readonly faults: readonly Fault[] }[]): ConfigError {
   return new ConfigError('settings_invalid', renderFaults(faulty.flatMap(({ faults }) => faults)), {
     hint: 'Correct the lines above. Editors find a JSON Schema in config/content-sync.schema.json of the package.',
   });
 }
 
-/** One line per fault, in the order of the files and their lines, each fault once. */
+/** Returns one line per fault, in the order of the files and their lines, each fault once. */
 export function renderFaults(faults: readonly Fault[]): string {
   const files = [...new Set(faults.map((fault) => fault.file))];
   const inOrder = faults.toSorted(
@@ -59,71 +59,6 @@ function renderFault({ file, line, column, field, message }: Fault): string {
   return visibleText(`${file}:${line}:${column}  ${field === '' ? '' : `${field}: `}${message}`);
 }
 
-/** Path of a field in a YAML value: map keys as text, list positions as numbers. */
-export type FieldPath = readonly (string | number)[];
-
-/** A path as zod reports it. */
-export function fieldPath(path: readonly PropertyKey[]): FieldPath {
-  return path.map((part) => (typeof part === 'symbol' ? String(part) : part));
-}
-
-/** `sources.blog.resources[1]`: the path as a message shows it. */
-function fieldName(path: FieldPath): string {
-  return path.map((part, at) => (typeof part === 'number' ? `[${part}]` : at === 0 ? part : `.${part}`)).join('');
-}
-
-/** A path as a key of a set or map. */
-export function pathKey(path: FieldPath): string {
-  return path.join('\u0000');
-}
-
-/** True for a map of YAML or JSON, false for a list. */
-export function isPlainMap(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-/** The entry of a map by key, or of a list by position; undefined if missing. */
-export function partAt(value: unknown, part: string | number): unknown {
-  if (Array.isArray(value)) return typeof part === 'number' ? value[part] : undefined;
-  return isPlainMap(value) && Object.hasOwn(value, part) ? value[part] : undefined;
-}
-
-/** The value at a path; undefined if missing. */
-export function valueAt(value: unknown, path: FieldPath): unknown {
-  return path.reduce<unknown>(partAt, value);
-}
-
-/** A copy of the value with the part at the path replaced. A path that leads nowhere changes nothing. */
-export function replaceAt(value: unknown, [part, ...rest]: FieldPath, by: unknown): unknown {
-  if (part === undefined) return by;
-  if (Array.isArray(value)) return value.map((entry, at) => (at === part ? replaceAt(entry, rest, by) : entry));
-  if (!isPlainMap(value)) return value;
-  return Object.fromEntries(
-    Object.entries(value).map(([key, entry]) => [key, key === part ? replaceAt(entry, rest, by) : entry]),
-  );
-}
-
-/** A copy of the value with each text replaced. */
-export function mapTexts(
-  value: unknown,
-  replace: (text: string, path: FieldPath) => unknown,
-  path: FieldPath = [],
-): unknown {
-  if (typeof value === 'string') return replace(value, path);
-  if (Array.isArray(value)) return value.map((entry, at) => mapTexts(entry, replace, [...path, at]));
-  if (!isPlainMap(value)) return value;
-  return Object.fromEntries(
-    Object.entries(value).map(([key, entry]) => [key, mapTexts(entry, replace, [...path, key])]),
-  );
-}
-
-/** Every text in the value with its path, depth first. */
-export function* textsIn(value: unknown, path: FieldPath = []): Generator<[path: FieldPath, text: string]> {
-  if (typeof value === 'string') yield [path, value];
-  else if (Array.isArray(value)) for (const [at, entry] of value.entries()) yield* textsIn(entry, [...path, at]);
-  else if (isPlainMap(value)) for (const [key, entry] of Object.entries(value)) yield* textsIn(entry, [...path, key]);
-}
-
 const MAX_BYTES = 1_048_576;
 const MAX_ALIASES = 100;
 
@@ -134,7 +69,6 @@ export interface LocatedValue {
   locate(this: void, finding: SettingsFinding): Fault;
 }
 
-/** A parsed YAML file. */
 export interface YamlFile extends LocatedValue {
   /** As shown to the user. */
   file: string;
@@ -151,7 +85,7 @@ export function readYamlFile(path: string, file: string): { read: YamlFile | nul
   try {
     return parse(path, file, text);
   } catch (error) {
-    // Too deep a nesting ends in a RangeError, too many aliases in a ReferenceError.
+    // The library throws a RangeError if the nesting is too deep, and a ReferenceError for too many aliases.
     return { read: null, faults: [createFault(file, reasonFor(error))] };
   }
 }
@@ -181,7 +115,7 @@ function parse(path: string, file: string, text: string): { read: YamlFile | nul
   return { read: { file, path, value, locate, depthOf }, faults: [] };
 }
 
-/** Finds what JSON does not have: keys that are no texts, and aliases without a target or of themselves. */
+/** Finds what is valid in YAML but not in JSON: keys that are no texts, and aliases without a target or of themselves. */
 function nodeFaults(document: Document.Parsed, lines: LineCounter, file: string): Fault[] {
   const faults: Fault[] = [];
   const report = (node: unknown, message: string): void => {
@@ -208,7 +142,7 @@ function locateIn(document: Document.Parsed, lines: LineCounter, file: string, f
   return { ...createFault(file, finding.message, position), field: fieldName(finding.path) };
 }
 
-/** Follows the path as far as it exists; `passed` has the key (or list entry) of each step. */
+/** Follows the path as far as it exists. `passed` has the node of the key, or of the list entry, of each step. */
 function follow(document: Document.Parsed, path: FieldPath): { passed: unknown[]; last: unknown } {
   const passed: unknown[] = [];
   let last: unknown = document.contents;
@@ -216,20 +150,20 @@ function follow(document: Document.Parsed, path: FieldPath): { passed: unknown[]
     const collection = isAlias(last) ? last.resolve(document) : last;
     const step = isMap(collection) ? pairAt(collection, part) : isSeq(collection) ? entryAt(collection, part) : null;
     if (step === null) break;
-    passed.push(step.by);
-    last = step.to;
+    passed.push(step.key);
+    last = step.value;
   }
   return { passed, last };
 }
 
-function pairAt(map: YAMLMap, part: FieldPath[number]): { by: unknown; to: unknown } | null {
+function pairAt(map: YAMLMap, part: FieldPath[number]): { key: unknown; value: unknown } | null {
   const pair = map.items.find(({ key }) => isScalar(key) && key.value === part);
-  return pair === undefined ? null : { by: pair.key, to: pair.value ?? pair.key };
+  return pair === undefined ? null : { key: pair.key, value: pair.value ?? pair.key };
 }
 
-function entryAt(list: YAMLSeq, part: FieldPath[number]): { by: unknown; to: unknown } | null {
+function entryAt(list: YAMLSeq, part: FieldPath[number]): { key: unknown; value: unknown } | null {
   const entry: unknown = list.items[Number(part)];
-  return entry === undefined ? null : { by: entry, to: entry };
+  return entry === undefined ? null : { key: entry, value: entry };
 }
 
 function nodeOffset(node: unknown): number {
@@ -270,3 +204,68 @@ const SYNTAX_MESSAGES: Readonly<Partial<Record<ErrorCode, string>>> = {
   TAG_RESOLVE_FAILED: 'expected no tag such as !name; quote a text that begins with !',
   UNEXPECTED_TOKEN: 'expected the value to end here; quote a text with special characters',
 };
+
+/** Path of a field in a YAML value: map keys as text, list positions as numbers. */
+export type FieldPath = readonly (string | number)[];
+
+/** Converts a path as zod reports it. */
+export function fieldPath(path: readonly PropertyKey[]): FieldPath {
+  return path.map((part) => (typeof part === 'symbol' ? String(part) : part));
+}
+
+/** Formats a path for a message: `sources.blog.resources[1]`. */
+function fieldName(path: FieldPath): string {
+  return path.map((part, at) => (typeof part === 'number' ? `[${part}]` : at === 0 ? part : `.${part}`)).join('');
+}
+
+/** Converts a path to a key of a set or map. */
+export function pathKey(path: FieldPath): string {
+  return path.join('\u0000');
+}
+
+/** True for a map of YAML or JSON, false for a list. */
+export function isPlainMap(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** Returns the entry of a map by key, or of a list by position; undefined if missing. */
+export function partAt(value: unknown, part: string | number): unknown {
+  if (Array.isArray(value)) return typeof part === 'number' ? value[part] : undefined;
+  return isPlainMap(value) && Object.hasOwn(value, part) ? value[part] : undefined;
+}
+
+/** Returns the value at a path; undefined if missing. */
+export function valueAt(value: unknown, path: FieldPath): unknown {
+  return path.reduce<unknown>(partAt, value);
+}
+
+/** Returns a copy of the value with the part at the path replaced; an equal copy if the path does not exist. */
+export function replaceAt(value: unknown, [part, ...rest]: FieldPath, by: unknown): unknown {
+  if (part === undefined) return by;
+  if (Array.isArray(value)) return value.map((entry, at) => (at === part ? replaceAt(entry, rest, by) : entry));
+  if (!isPlainMap(value)) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([key, entry]) => [key, key === part ? replaceAt(entry, rest, by) : entry]),
+  );
+}
+
+/** Returns a copy of the value with each text replaced. */
+export function mapTexts(
+  value: unknown,
+  replace: (text: string, path: FieldPath) => unknown,
+  path: FieldPath = [],
+): unknown {
+  if (typeof value === 'string') return replace(value, path);
+  if (Array.isArray(value)) return value.map((entry, at) => mapTexts(entry, replace, [...path, at]));
+  if (!isPlainMap(value)) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([key, entry]) => [key, mapTexts(entry, replace, [...path, key])]),
+  );
+}
+
+/** Yields every text in the value with its path, depth first. */
+export function* textsIn(value: unknown, path: FieldPath = []): Generator<[path: FieldPath, text: string]> {
+  if (typeof value === 'string') yield [path, value];
+  else if (Array.isArray(value)) for (const [at, entry] of value.entries()) yield* textsIn(entry, [...path, at]);
+  else if (isPlainMap(value)) for (const [key, entry] of Object.entries(value)) yield* textsIn(entry, [...path, key]);
+}

@@ -72,7 +72,6 @@ export const RATE_PRESET_NAMES = Object.keys(RATE_PRESETS).filter(
   (name): name is keyof typeof RATE_PRESETS => name in RATE_PRESETS,
 );
 
-/** The meaning of a header or body field. */
 const RATE_MEANINGS = [
   /** The wait until the next request; overrides all other fields. */
   'retry_after',
@@ -93,7 +92,6 @@ const RATE_MEANINGS = [
   'bucket',
   /** The structured `RateLimit` field: the current list, or the dictionary of draft 7. */
   'ratelimit',
-  /** The structured `RateLimit-Policy` field. */
   'ratelimit_policy',
 ] as const;
 
@@ -146,7 +144,6 @@ export type RateEntry = CustomDialect['headers'][number];
 /** How a service states its limits; every entry is read in every answer. */
 export type RateDialect = z.output<typeof rateDialectSchema>;
 
-/** Default of `limited_wait_ms`. */
 const LIMITED_WAIT_MS = 1_000;
 
 const RETRY_AFTER = { name: 'retry-after', means: 'retry_after' };

@@ -41,7 +41,8 @@ import { VIEW_DIALECT } from './views/dialect.ts';
 import { growTables } from './widening/grow-tables.ts';
 import { dropTables, stageTables, swapTables } from './widening/swap-tables.ts';
 
-export { openCoordination, sharedStatements } from './coordination/open-coordination.ts';
+export { openCoordination } from './coordination/open-coordination.ts';
+export { sharedStatements } from './coordination/shared-statements.ts';
 export { openInbox } from './inbox/open-inbox.ts';
 
 /** Opens (and creates, and migrates) a source's schema. Throws `ConfigError` if it cannot be used. */

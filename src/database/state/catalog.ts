@@ -1,4 +1,8 @@
-// The catalog of copied tables, columns and managed views, with their comments and the log of changes.
+// The catalog: what content-sync has created in the warehouse. `_sync_columns` has every table and column with its path in
+// the records, `_sync_views` every managed view, and `_sync_schema_changes` is the log of changes.
+//
+// A column that a record needs is added if the catalog does not have it, and analysts read in it what a column holds.
+// `_sync_growth` counts the changes of tables and views, so that two processes do not change them at the same time.
 import type { CompiledQuery, Kysely } from 'kysely';
 import { z } from 'zod';
 import { fieldPathText } from '../../model/body-path.ts';
@@ -11,20 +15,19 @@ import type { ColumnRow, OwnTables, TimestampText, ViewColumnRow, ViewRow } from
 import type { ColumnComment, Warehouse } from '../warehouse.ts';
 import { inParts, upsertRows } from './in-parts.ts';
 
-/** A stored path of a field: its keys. */
 const pathSchema = z.array(z.string());
 
 /**
- * Returns the stored tables and columns of a resource, in their order; null if it has none yet. Throws
- * `ConfigError('warehouse_corrupt')` if the stored data is damaged, or a stored table does not exist.
+ * Returns the tables and columns of a resource; null if it has none yet. Throws `ConfigError('warehouse_corrupt')` if the
+ * catalog is damaged, or one of the tables does not exist.
  */
 export async function readTables(warehouse: Warehouse, resource: string): Promise<ResourceShape | null> {
   const rows = await columnRows(warehouse.own).where('resource', '=', resource).execute();
   const shape = rows.length === 0 ? null : toShape(resource, rows);
-  const names = await warehouse.rows.tableNames();
-  const gone = shape?.tables.find(({ name }) => !names.has(name));
-  if (gone === undefined) return shape;
-  throw new ConfigError('warehouse_corrupt', `the table ${gone.name} is no longer in the warehouse`, {
+  const existing = await warehouse.rows.tableNames();
+  const missing = shape?.tables.find(({ name }) => !existing.has(name));
+  if (missing === undefined) return shape;
+  throw new ConfigError('warehouse_corrupt', `the table ${missing.name} is no longer in the warehouse`, {
     hint: `restore it, or copy the resource anew: content-sync backfill ${resource} --restart`,
   });
 }
@@ -59,44 +62,39 @@ function toShape(resource: string, rows: readonly ColumnRow[]): ResourceShape {
   return { resource, tables };
 }
 
+/** The run that has changed tables, and what the profile says about the fields. */
+interface ShapeRecording {
+  at: string;
+  runId: string;
+  descriptions: FieldDescriptions;
+}
+
 /** Returns the statements that store tables added since `before`, and columns that were added or widened. */
 export function rememberShape(
   own: Kysely<OwnTables>,
   before: ResourceShape | null,
   after: ResourceShape,
   changes: readonly ShapeChange[],
-  at: string,
-  descriptions: FieldDescriptions,
-  runId: string,
+  { at, runId, descriptions }: ShapeRecording,
 ): CompiledQuery[] {
   const { resource, tables } = after;
   const comments = new Map(
-    commentsOf(after, descriptions).map(({ table, column, comment }) => [columnKey(table, column ?? ''), comment]),
+    describeColumns(after, descriptions).map(({ table, column, comment }) => [columnKey(table, column ?? ''), comment]),
   );
   const existing = new Set(before?.tables.map((table) => table.name));
   const changed = new Set(changes.map(({ table, column }) => columnKey(table, column.name)));
-  const added = tables.flatMap((table) =>
-    columnsOfTable(table).filter(({ role, column_name }) =>
-      role === 'key' ? !existing.has(table.name) : changed.has(columnKey(table.name, column_name)),
-    ),
-  );
+  const isStored = ({ role, table_name, column_name }: NewColumn): boolean =>
+    role === 'key' ? existing.has(table_name) : !changed.has(columnKey(table_name, column_name));
+  const added = tables.flatMap(toNewColumns).filter((column) => !isStored(column));
   const rows = Array.from(added, (row): ColumnRow => {
     const comment = comments.get(columnKey(row.table_name, row.column_name)) ?? null;
     return Object.assign(row, { resource, first_seen: at, comment });
   });
-  const logged = changes
-    .filter(({ column, from }) => from !== column.type)
-    .map(({ table, column, from }) => ({
-      changed_at: at,
-      resource,
-      table_name: table,
-      column_name: column.name,
-      from_type: from,
-      to_type: column.type,
-      run_id: runId,
-      kind: null,
-      renamed_to: null,
-    }));
+  const common = { changed_at: at, resource, run_id: runId, kind: null, renamed_to: null };
+  const logged = changes.flatMap(
+    ({ table: table_name, column: { name: column_name, type: to_type }, from: from_type }) =>
+      from_type === to_type ? [] : [{ ...common, table_name, column_name, from_type, to_type }],
+  );
   return [
     ...upsertRows(own, '_sync_columns', rows, ['table_name', 'column_name'], ['type']),
     ...inParts(logged).map((part) => own.insertInto('_sync_schema_changes').values(part).compile()),
@@ -136,10 +134,10 @@ function catalogDamaged(row: ColumnRow, cause?: unknown): ConfigError {
   });
 }
 
-/** A row of the catalog without the columns that all new rows have alike. */
+/** A row of `_sync_columns` without the values that `rememberShape` adds. */
 type NewColumn = Omit<ColumnRow, 'resource' | 'first_seen' | 'comment'>;
 
-function columnsOfTable({ name, path, key, columns }: TableShape): NewColumn[] {
+function toNewColumns({ name, path, key, columns }: TableShape): NewColumn[] {
   const table = { table_name: name, table_path: JSON.stringify(path) };
   return [
     ...key.map((column_name, position): NewColumn => {
@@ -153,12 +151,10 @@ function columnsOfTable({ name, path, key, columns }: TableShape): NewColumn[] {
   ];
 }
 
-/** Identifies a column of a resource in a map or a set. */
 export function columnKey(table: string, column: string): string {
   return JSON.stringify([table, column]);
 }
 
-/** Returns the statements that change the comments of columns in the catalogue. */
 export function saveComments(
   own: Kysely<OwnTables>,
   descriptions: readonly { table: string; column: string; text: string }[],
@@ -169,14 +165,12 @@ export function saveComments(
   });
 }
 
-/** Returns the statements that store tables that replace others; only differences are added to the log. */
+/** Returns the statements that store tables which replace others; only differences are added to the log. */
 export function replaceShape(
   own: Kysely<OwnTables>,
   before: ResourceShape,
   after: ResourceShape,
-  at: string,
-  descriptions: FieldDescriptions,
-  runId: string,
+  recording: ShapeRecording,
 ): CompiledQuery[] {
   const types = new Map(
     before.tables.flatMap(({ name, columns }) => columns.map((column) => [columnKey(name, column.name), column.type])),
@@ -186,19 +180,22 @@ export function replaceShape(
   );
   return [
     own.deleteFrom('_sync_columns').where('resource', '=', after.resource).compile(),
-    ...rememberShape(own, null, after, all, at, descriptions, runId),
+    ...rememberShape(own, null, after, all, recording),
   ];
 }
 
-/** Descriptions of a resource and its fields in a profile. */
+/** What a profile says about a resource and its fields. */
 export interface FieldDescriptions {
   id: string | readonly string[];
   description?: string | undefined;
   fields: Readonly<Record<string, { description?: string | undefined; unit?: string | undefined }>>;
 }
 
-/** The comments of a resource's tables and their columns: first the text of the profile, then what each of them holds. */
-export function commentsOf({ resource, tables }: ResourceShape, descriptions: FieldDescriptions): ColumnComment[] {
+/**
+ * Writes the comments of a resource's tables and columns: first the text of the profile, then what each holds, such as
+ * `Price without tax. Unit: EUR. Field price of the content record.`
+ */
+export function describeColumns({ resource, tables }: ResourceShape, descriptions: FieldDescriptions): ColumnComment[] {
   const { id, description } = descriptions;
   return tables.flatMap(({ name: table, path, key, columns }): ColumnComment[] => {
     const comment = (column: string | null, text: string | undefined, base: string): ColumnComment => {
@@ -225,7 +222,7 @@ export function commentsOf({ resource, tables }: ResourceShape, descriptions: Fi
   });
 }
 
-/** What a column holds, in words that do not depend on the profile's descriptions. */
+/** Says which field a column holds, in words that do not depend on the profile's descriptions. */
 function columnBase(resource: string, tablePath: SourcePath, { path }: Column): string {
   const within = path.slice(tablePath.length);
   const list = tablePath.length === 0 ? '' : `each element of ${pathText(tablePath)} of `;
@@ -248,13 +245,10 @@ function asSentence(text: string): string {
   return /[.!?]$/.test(text) ? text : `${text}.`;
 }
 
-/** A managed view as it is created. */
 export interface MadeView extends Omit<ViewRow, 'made_at'> {
-  /** In their order. */
   columns: readonly Omit<ViewColumnRow, 'view_name' | 'position' | 'first_seen'>[];
 }
 
-/** An existing view with its columns in order. */
 export interface StoredView {
   view: ViewRow;
   columns: readonly ViewColumnRow[];
@@ -263,10 +257,9 @@ export interface StoredView {
 /** The columns of `_sync_view_columns` that a changed view updates. */
 const REPLACED = ['position', 'type', 'source_path', 'description', 'refers_to', 'is_computed'] as const;
 
-/** The existing views, by name. */
 export async function readViews(own: Kysely<OwnTables>): Promise<Map<string, StoredView>> {
   const views = await own.selectFrom('_sync_views').selectAll().orderBy('view_name').execute();
-  // Not all: version 0.1 has created a column that is no longer used.
+  // Not `selectAll`, because version 0.1 has created a column that is no longer used.
   const columns = await own
     .selectFrom('_sync_view_columns')
     .select(['view_name', 'column_name', 'first_seen', ...REPLACED])
@@ -276,15 +269,15 @@ export async function readViews(own: Kysely<OwnTables>): Promise<Map<string, Sto
   return new Map(views.map((view) => [view.view_name, { view, columns: byView.get(view.view_name) ?? [] }]));
 }
 
-/** How often tables and views have changed. Read it before the state from which a change is planned. */
+/** Returns how often tables and views have changed. Read it before the state from which a change is planned. */
 export async function readGrowths(own: Kysely<OwnTables>): Promise<number> {
   const { growths } = await own.selectFrom('_sync_growth').select('growths').executeTakeFirstOrThrow();
   return growths;
 }
 
 /**
- * Returns the statement that increments the count. It changes no row if another process has made a change since; then the
- * caller's transaction must fail (`growth_outdated`).
+ * Returns the statement that increments this count. It changes no row if another process has changed tables or views since
+ * the count was `growths`: then the caller's transaction must fail (`growth_outdated`).
  */
 export function claimGrowth(own: Kysely<OwnTables>, growths: number): CompiledQuery {
   return own
@@ -294,7 +287,7 @@ export function claimGrowth(own: Kysely<OwnTables>, growths: number): CompiledQu
     .compile();
 }
 
-/** Stores views as they are created; a column that a view already had keeps its `first_seen`. */
+/** Returns the statements that store new views; a column that a view already had keeps its `first_seen`. */
 export function rememberViews(own: Kysely<OwnTables>, made: readonly MadeView[], at: TimestampText): CompiledQuery[] {
   const views = made.map(({ columns: _columns, ...view }) => ({ ...view, made_at: at }));
   const columns = made.flatMap(({ view_name, columns: all }) =>
@@ -313,13 +306,12 @@ export function renameView(own: Kysely<OwnTables>, former: string, name: string)
   );
 }
 
-/** Returns the statements that have all views created again with the next change. */
+/** Returns the statements after which the next change of tables creates all views again. */
 export function forgetViews(own: Kysely<OwnTables>): CompiledQuery[] {
   const growth = own.updateTable('_sync_growth').set(({ eb }) => ({ growths: eb('growths', '+', 1) }));
   return [own.updateTable('_sync_views').set({ query: '' }).compile(), growth.compile()];
 }
 
-/** The columns of all views in their order. */
 export async function viewColumns(own: Kysely<OwnTables>): Promise<Map<string, string[]>> {
   const views = await readViews(own);
   return new Map([...views].map(([name, { columns }]) => [name, columns.map(({ column_name }) => column_name)]));

@@ -1,5 +1,7 @@
-// Resources that this process may write. A scan, a re-fetch after a webhook, and an erasure may all want to write `content`
-// at the same time: they share one lease, one view of the tables, and a queue in which they write one after the other.
+// The resources that this process owns, which means that it holds their lease and may write them.
+//
+// A scan, a re-fetch after a webhook, and an erasure may all want to write `content` at the same time. They share one lease,
+// the facts about its tables, and a queue in which they write one after the other.
 import type { CompiledQuery } from 'kysely';
 import PQueue from 'p-queue';
 import type { Clock } from '../../model/clock.ts';
@@ -14,7 +16,7 @@ import { type Forgotten, NO_PRIVACY_KEY, type PrivacyKey, readForgotten } from '
 import { acquireLease, type Lease } from './leases.ts';
 import { countOpenRejects } from './stored-rows.ts';
 
-/** A managed view whose types cannot widen with those of its table, because an external object depends on the view. */
+/** A managed view that keeps its narrower types, because an object of another program depends on the view. */
 export interface HeldView {
   view: string;
   resource: string | null;
@@ -25,7 +27,7 @@ export interface HeldView {
   columns: readonly HeldColumn[];
 }
 
-/** A column that shows NULL, or less, for values that need the wider type. */
+/** A column of such a view. For values that need the wider type it shows NULL, or a rounded value. */
 interface HeldColumn {
   name: string;
   /** The type that the view shows. */
@@ -42,36 +44,35 @@ export interface FixedColumn {
   by: string;
 }
 
-/** The managed views of a source. Its resources bring them up to date one after the other. */
+/** The managed views of a source, which join the tables of several resources. They are refreshed one after the other. */
 export interface SourceViews {
   /** Resolves once the last refresh is done. */
   refreshed: Promise<unknown>;
-  /** The facts of the last plan that had nothing to change; null if there is none. */
+  /** The views as they were when a refresh had nothing to change; null if none was. */
   upToDate: UpToDateViews | null;
 }
 
-/** Views for which the last plan found nothing to change. */
 interface UpToDateViews {
-  /** The whole profile for which they were planned, with all resources. */
+  /** The profile, with all its resources, for which the views were planned. */
   whole: object;
-  /** How often tables and views had changed then (`readGrowths`). */
+  /** How often tables and views had changed by then (`readGrowths`). */
   growths: number;
-  /** Of all managed views. */
+  /** The names of all managed views. */
   names: readonly string[];
   heldViews: readonly HeldView[];
   /** Epoch milliseconds after which they are planned again. */
   until: number;
 }
 
-/** What all users of an owned resource know about it. A user that changes it stores the new value here for the others. */
+/** Facts that all users of an owned resource share. A user that changes one stores the new value here for the others. */
 interface ResourceFacts {
   /** The tables; null before they are read or created. */
   shape: ResourceShape | null;
   /** Years that the calendar has; null before they are read. */
   years: Years | null;
-  /** Number of rejected records that are still open: while there are none, no stored record can resolve one. */
+  /** How many rejected records are unresolved. While there are none, storing a record need not look for its reject. */
   openRejects: number;
-  /** Records that an operator had erased: they must not be stored again. */
+  /** Records that an operator had erased (`content-sync forget`): they must not be stored again. */
   forgotten: Forgotten;
   /**
    * Keys of records that are being fetched to verify their delete. A page that is stored meanwhile notes here when it saw
@@ -87,16 +88,16 @@ interface ResourceFacts {
 /** One user's access to a resource that this process owns. */
 export interface OwnedResource extends ResourceFacts {
   readonly resource: string;
-  /** For the next transaction: proves that this process still has the lease under which this user has read its facts. */
+  /** Returns the condition of the next transaction: this process still has the lease under which the facts were read. */
   lease(): LeaseProof;
   /**
    * Called after an error. Returns true if the database has lost confirmed commits, for example by a failover to a replica
    * that lagged behind: then the lease is acquired again, and the caller has to read all facts again.
    */
   recover(error: unknown): Promise<boolean>;
-  /** Acquires the lease again after another process had taken it. Throws as `acquire` does. */
+  /** Acquires the lease again after another process took it. Throws as `acquire` does. */
   reacquire(): Promise<void>;
-  /** The last user's release frees the resource: after a while, or at once with `now`. */
+  /** Ends this user's access. The last user's release frees the lease: after a while, or at once with `now`. */
   release(now?: boolean): Promise<void>;
   /** Reads again which records were erased; call it within `runAlone`. */
   rereadForgotten(): Promise<void>;
@@ -112,13 +113,16 @@ export interface OwnedResource extends ResourceFacts {
 export interface OwnedResources {
   /** Throws `SyncError('lease_held')` if another process owns the resource. */
   acquire(resource: string): Promise<OwnedResource>;
-  /** Records of a resource that were erased; owns nothing. */
+  /** Returns the erased records of a resource, without owning it. */
   readForgotten(resource: string): Promise<Forgotten>;
   /** Frees the resources that have no users any more. */
   close(): Promise<void>;
 }
 
-/** A released resource stays owned for `lingerMs`, because acquiring it again costs several queries. */
+/**
+ * Creates the access to the resources of a source. A released resource stays owned for `lingerMs`, because acquiring it
+ * again costs several queries.
+ */
 export function ownResources(
   warehouse: Warehouse,
   clock: Clock,
@@ -143,12 +147,12 @@ export function ownResources(
 interface OpenResource {
   resource: string;
   facts: ResourceFacts;
-  /** Another one after it was acquired again. */
+  /** The current lease: `acquireAgain` replaces it. */
   lease: Lease;
-  /** Work on the resource, one after the other. */
+  /** Runs one piece of work at a time. */
   queue: PQueue;
   rereadForgotten(): Promise<void>;
-  /** Acquires the lease again, and reads the facts that another owner or a set-back database may have changed. */
+  /** Acquires the lease again, and reads the facts again: another owner, or a restored backup, may have changed them. */
   acquireAgain(): Promise<void>;
   release(): Promise<void>;
 }
@@ -221,9 +225,9 @@ function createHandle(acquired: Acquired<OpenResource>, warehouse: Warehouse, so
     reacquire: () => queue.add(() => opened.acquireAgain()),
     release: (now) => acquired.release(now),
     recover: async (error) => {
-      // A statement may notice before the lease does: a table that no longer exists, for example, is no `SyncError`.
+      // Errors other than `SyncError` may come from lost commits too: a table may no longer exist.
       if (error instanceof SyncError && error.code !== 'lease_lost') return false;
-      // If the database cannot be reached, or another process owns the resource, the first error says more.
+      // If the lease cannot be acquired, the caller reports its first error, which says more.
       return queue.add(recoverLease).catch(() => false);
     },
   };

@@ -47,7 +47,6 @@ interface CredentialSource extends ConfiguredAuth {
   tokens?: TokenStore | undefined;
 }
 
-/** Creates the credential of each scheme. */
 const CREATORS: {
   readonly [T in SchemeType]: (
     plan: SchemeWithSecrets<T>,
@@ -114,7 +113,6 @@ export function keepsRefreshToken({ profile, auth }: ConfiguredAuth): boolean {
  */
 const REFRESH_TIMEOUT_MS = CLAIM_MS * 0.7;
 
-/** Requests a token from the service. */
 type RequestToken = (input: TokenRequest) => Promise<IssuedToken>;
 
 function oauthCredentials(
@@ -202,7 +200,6 @@ function tokenUrl(address: string, baseUrl: URL): URL {
 
 const MAX_TOKEN_BYTES = 1_048_576;
 
-/** Conditions for sending a token request. */
 interface TokenSending {
   lane: Lane;
   /** Called just before sending; returns false if another process has taken over. */

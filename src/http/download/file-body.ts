@@ -1,5 +1,6 @@
 // Writes the body of a file to disk while it arrives, and stops as soon as the file must be refused, such as after the
-// first kilobytes of a video if only pictures are wanted.
+// first kilobytes of a video if only pictures are wanted. `downloadFile` creates one `FileBody` per file; the HTTP client
+// calls its `headers` before each attempt, and `receive` with each response.
 import { createHash } from 'node:crypto';
 import { type FileHandle, mkdir, open, rm } from 'node:fs/promises';
 import path from 'node:path';
@@ -11,12 +12,11 @@ import { encodingOf } from '../exchange.ts';
 import { type DownloadRequest, type FileRefusal, findKindFault, findSizeFault } from './download-request.ts';
 import { detectKind, detectTextType } from './file-kind.ts';
 
-/** The first bytes of each file stay in memory: enough to detect what most files are. */
+/** How many of the first bytes stay in memory: enough to detect the type of most files. */
 export const HEAD_BYTES = 65_536;
-/** Only for this user: the file store sets the final mode. */
+/** Readable for this user only; the file store sets the final mode. */
 const FILE_MODE = 0o600;
 
-/** The result of the last attempt. */
 export type ReceivedBody =
   | { kind: 'whole'; sha256: string }
   | { kind: 'empty' }
@@ -25,13 +25,12 @@ export type ReceivedBody =
   /** `json` is the body if the service sent JSON instead of the file. */
   | { kind: 'refused'; refusal: FileRefusal; json?: JsonValue | undefined };
 
-/** Writes and hashes the body of a file in one pass, and stops as soon as the file must be refused. */
 export class FileBody implements BodySink {
   readonly path: string;
   bytes = 0;
-  /** Null if the last attempt had no file in its body. */
+  /** The result of the last attempt; null if its response had no file. */
   received: ReceivedBody | null = null;
-  /** Error of the local disk. */
+  /** The error of the local disk; null if there was none. */
   failure: unknown = null;
   readonly #request: DownloadRequest;
   #head: Buffer[] = [];
@@ -41,15 +40,15 @@ export class FileBody implements BodySink {
     this.path = path.join(request.spool, `${request.name}.part`);
   }
 
-  /** The first bytes of the file, up to `HEAD_BYTES`. */
   get head(): Buffer {
     return Buffer.concat(this.#head);
   }
 
+  /** Returns the headers of the next attempt, and forgets the result of the last one. */
   headers(): Readonly<Record<string, string>> {
     const { etag, lastModified } = this.#request;
     this.received = null;
-    // Not compressed, because the file is stored as sent.
+    // The service must not compress the file, because it is stored as sent.
     const unencoded = { accept: '*/*', 'accept-encoding': 'identity' };
     if (etag !== null) return { ...unencoded, 'if-none-match': etag };
     return lastModified === null ? unencoded : { ...unencoded, 'if-modified-since': lastModified };
@@ -57,7 +56,7 @@ export class FileBody implements BodySink {
 
   async receive(answer: StreamedAnswer): Promise<void> {
     const { status, body } = answer;
-    // Ignore the error from destroying a refused body.
+    // Destroying the body of a refused file causes an error, which is ignored.
     body.on('error', () => undefined);
     [this.bytes, this.#head] = [0, []];
     try {
@@ -67,7 +66,7 @@ export class FileBody implements BodySink {
     }
   }
 
-  /** Removes the file. Never throws: the store removes leftover files later. */
+  /** Removes the file. Never throws, because the store removes leftover files later. */
   async remove(): Promise<void> {
     await rm(this.path, { force: true }).catch(() => undefined);
   }
@@ -106,7 +105,7 @@ export class FileBody implements BodySink {
     return this.#findMessage() ?? { kind: 'whole', sha256: hash.digest('hex') };
   }
 
-  /** Returns a short JSON body in place of a file of another type, which may state a limit or an error. */
+  /** If no JSON file is wanted, returns a short JSON body as a message of the service, such as an error or a limit. */
   #findMessage(): ReceivedBody | null {
     const type = 'application/json';
     const refusal = findKindFault({ type, size: null, isDamaged: false }, this.#request);
@@ -128,7 +127,7 @@ export class FileBody implements BodySink {
   }
 }
 
-/** Creates the file, and its folder, which a cleaner of temporary files may have removed. */
+/** Creates the file and its folder, which the system may have removed with other temporary files. */
 async function createFile(file: string): Promise<FileHandle> {
   await mkdir(path.dirname(file), { recursive: true });
   return open(file, 'w', FILE_MODE);

@@ -9,7 +9,6 @@ import type { WireAnswer } from '../exchange.ts';
 import { type AnswerHeaders, errorIn, type OutcomeVerdict, partialSignIn, SENT_AS } from './outcome-table.ts';
 import type { AnswerReading } from './read-answer.ts';
 
-/** An attempt with its outcome. */
 export interface JudgedAttempt {
   kind: 'judged';
   verdict: OutcomeVerdict;
@@ -39,7 +38,6 @@ const REQUEST_ID_HEADERS = [
   'cf-ray',
 ] as const;
 
-/** A request that failed, for its error. */
 interface FailedAttempts {
   judged: JudgedAttempt;
   method: HttpMethod;
@@ -105,7 +103,6 @@ function describeCredential({ headers, query }: SentCredential): string {
   return `It was sent as ${sent}; if the service wants it in another form, describe that under auth in the profile.`;
 }
 
-/** For a URL that has the version prefix twice. */
 function doubleVersionHint({ verdict }: JudgedAttempt, url: URL, versionPrefix: string): string | null {
   if (versionPrefix === '' || (verdict.code !== 'not_found' && verdict.code !== 'not_the_api')) return null;
   if (!`${url.pathname}/`.includes(`${versionPrefix}${versionPrefix}/`)) return null;

@@ -4,7 +4,7 @@
 import { type InnerList, type Item, parseDictionary, parseList, Token } from 'structured-headers';
 import type { RateDialect, RateEntry } from '../../config/profile/rate-dialect.ts';
 import type { JsonValue } from '../../model/json.ts';
-import { clockOf, httpDate } from '../../model/timestamp-text.ts';
+import { readServerTime, parseHttpDate } from '../../model/timestamp-text.ts';
 import { fieldAt } from '../../rows/records/as-record.ts';
 import { readAnswerAge } from '../client.ts';
 
@@ -32,7 +32,6 @@ export interface AnswerLimits {
   quotas: QuotaHint[];
 }
 
-/** The part of an answer that may carry limits. */
 interface RateAnswer {
   headers: Readonly<Record<string, string | string[] | undefined>>;
   /** The parsed body: some services state limits only there. */
@@ -47,7 +46,6 @@ interface FoundEntry {
   value: string;
 }
 
-/** The limits found so far while one answer is read. */
 interface LimitsReading {
   /** Epoch milliseconds by the service's clock. */
   serverNow: number;
@@ -67,13 +65,8 @@ interface LimitsReading {
  */
 export function readAnswerLimits(answer: RateAnswer, dialect: RateDialect): AnswerLimits {
   const { headers, body } = answer;
-  const reading: LimitsReading = {
-    serverNow: serverNow(answer),
-    retryAfterMs: null,
-    vendorWaitMs: null,
-    bucket: null,
-    quotas: new Map(),
-  };
+  const none = { retryAfterMs: null, vendorWaitMs: null, bucket: null };
+  const reading: LimitsReading = { ...none, serverNow: serverNow(answer), quotas: new Map() };
   const isCached = readAnswerAge(headers).ageMs > 0;
   for (const found of [...headersFound(headers, dialect), ...bodyFound(body, dialect)]) {
     if (!isCached || found.entry.means === 'retry_after') readEntry(reading, found);
@@ -91,7 +84,7 @@ export function retryAfter(answer: Omit<RateAnswer, 'body'>): number | null {
 }
 
 function serverNow({ headers, receivedAt }: Omit<RateAnswer, 'body'>): number {
-  return clockOf(headers['date'], receivedAt) ?? receivedAt;
+  return readServerTime(headers['date'], receivedAt) ?? receivedAt;
 }
 
 /** Adds one value to the reading, unless it cannot be read. */
@@ -164,15 +157,8 @@ function updateQuota(reading: LimitsReading, entry: RateEntry, stated: QuotaStat
   if (values.length === 0) return;
   const name = entry.group + suffix;
   const { window_ms: windowMs = null, refill = null, requests } = entry;
-  const known = reading.quotas.get(name) ?? {
-    name,
-    limit: null,
-    remaining: null,
-    resetMs: null,
-    windowMs,
-    refill,
-    requests,
-  };
+  const unknown = { limit: null, remaining: null, resetMs: null };
+  const known = reading.quotas.get(name) ?? { name, ...unknown, windowMs, refill, requests };
   reading.quotas.set(name, { ...known, ...Object.fromEntries(values) });
 }
 
@@ -320,7 +306,7 @@ function waitIn(text: string, unit: RateEntry['unit'], serverNow: number): numbe
 function parseWait(text: string, now: number): number {
   if (NUMBER.test(text)) return untilNumber(Number(text), now);
   if (GO_DURATION.test(text)) return goDuration(text);
-  return (ISO_DATE.test(text) ? Date.parse(text) : (httpDate(text) ?? Number.NaN)) - now;
+  return (ISO_DATE.test(text) ? Date.parse(text) : (parseHttpDate(text) ?? Number.NaN)) - now;
 }
 
 /** A comma between two values of a repeated header, not within a date. */

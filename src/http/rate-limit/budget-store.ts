@@ -1,5 +1,6 @@
-// Stores the budget of a rate limit: in memory with a text that survives a restart, or in a database row that several
-// processes share, so that all of them together stay within the limits of the service.
+// Stores the budget of a rate limit (`budget.ts`): in memory with a text that survives a restart, or in a database row that
+// several processes share. Example: a service allows 10 requests per second. Three processes that each knew only their own
+// requests would send 30; with the row they send 10 together.
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import type { Clock } from '../../model/clock.ts';
@@ -15,7 +16,7 @@ interface SharedRow {
   now: number;
 }
 
-/** The row that holds the budget of all processes; see `Coordination`. */
+/** The access to the row with the budget of all processes, by `Coordination`. */
 export interface SharedBudget {
   read(): Promise<SharedRow>;
   /** Stores the state unless another process has changed `version`, in one statement; returns the current row. */
@@ -23,18 +24,18 @@ export interface SharedBudget {
 }
 
 /**
- * Holds a budget in this process, or in a row shared by several. A process that wants to send computes the next state of
- * the row, and sends after it is stored, so no permit is used twice and stated limits apply to all processes. Times are
- * epoch milliseconds that advance with the monotonic clock; a shared budget uses the clock of the database.
+ * The budget of this process, or of several. Before a request, a process computes the next state of the row, and it sends
+ * only after that is stored, so two processes never use the same permit. Times are epoch milliseconds that advance with
+ * the monotonic clock; a shared budget uses the clock of the database.
  */
 export class BudgetStore {
-  /** Names this process among those that share the budget. */
+  /** The name of this process among those that share the budget. */
   readonly owner = randomUUID().slice(0, 8);
   readonly #clock: Clock;
   readonly #options: BudgetOptions;
   readonly #row: SharedBudget | null;
   #budget: Budget;
-  /** The text and the version of the shared row, as last read, and when that was (monotonic milliseconds). */
+  /** The text and the version of the shared row as last read, and when it was read (monotonic milliseconds). */
   #state: string | null = null;
   #version = 0;
   #seenAt = Number.NEGATIVE_INFINITY;
@@ -43,7 +44,7 @@ export class BudgetStore {
   /** Milliseconds that the wall clock is ahead of the budget's clock. */
   #shift = 0;
 
-  /** `row` is null for a budget of this process alone, which continues from `restored` (see `text`). */
+  /** `row` is null for a budget of this process only, which continues from the text `restored`. */
   constructor(clock: Clock, options: BudgetOptions, row: SharedBudget | null, restored?: string) {
     this.#clock = clock;
     this.#options = options;
@@ -57,15 +58,15 @@ export class BudgetStore {
     return this.#row !== null;
   }
 
-  /** The last computed state. */
   get budget(): Budget {
     return this.#budget;
   }
 
-  /** The budget as text, for `restored` after a restart. It changes only if the budget or the wall clock does. */
+  /** Returns the budget as text, from which it continues after a restart. */
   text(): string {
     const ahead = this.#clock.now() - this.now();
-    // Never less than `ahead`, so that no stated wait ends early; and not each tiny difference, so that nothing is stored.
+    // Small differences between the clocks are ignored: otherwise the text would change, and be stored, all the time. But
+    // the shift is never less than `ahead`, so that no wait ends too early.
     if (ahead > this.#shift + 1 || ahead < this.#shift - SHIFT_TOLERANCE_MS) this.#shift = Math.ceil(ahead);
     return storeBudget(this.#budget, 0, this.#shift);
   }
@@ -76,8 +77,8 @@ export class BudgetStore {
   }
 
   /**
-   * Changes the budget by `step`, and stores it if `isChanged`. If another process was faster, `step` is called again with
-   * the newest budget. A shared budget is read first if the last read is older than `maxAgeMs`.
+   * Changes the budget by `step`, and stores it if `isChanged`. If another process has changed the row meanwhile, `step` is
+   * called again with the new budget. A shared budget is read first if it was last read `maxAgeMs` ago.
    */
   async change<T extends { isChanged: boolean }>(
     step: (budget: Budget, now: number) => T,
@@ -99,10 +100,7 @@ export class BudgetStore {
     }
   }
 
-  /**
-   * Takes over the row that was read. The database read its clock between request and answer, so the offset must be in
-   * that range.
-   */
+  /** Uses the row that was read. The database read its clock between request and response, which limits the offset. */
   #takeRow({ state, version, now }: SharedRow, requestedAt: number): void {
     const answeredAt = this.#clock.monotonic();
     [this.#state, this.#version, this.#seenAt] = [state, version, answeredAt];
@@ -110,7 +108,7 @@ export class BudgetStore {
   }
 }
 
-/** The budget as JSON. Text of another format is ignored, because the service states its limits again. */
+/** The budget as JSON. A text of an earlier format is ignored, because the service states its limits again. */
 type StoredBudget = Omit<Budget, 'options' | 'quotas' | 'open' | 'seen'> & {
   format: 3;
   /** When it was stored; 0 if the clock of the budget continues from `shift`. */
@@ -124,7 +122,7 @@ type StoredBudget = Omit<Budget, 'options' | 'quotas' | 'open' | 'seen'> & {
 
 /** Checks only the format, because the row is read before every request. */
 const storedSchema = z.custom<StoredBudget>((stored) => z.object({ format: z.literal(3) }).safeParse(stored).success);
-/** The wall clock and the budget's clock may differ by this much more or less. */
+/** How much the difference between the wall clock and the budget's clock may change before it is stored. */
 const SHIFT_TOLERANCE_MS = 50;
 /** A stored time this far in the future means that the clock was set back. */
 const SET_BACK_MS = 1_000;
@@ -138,7 +136,7 @@ function storeBudget(budget: Budget, at: number, shift = 0): string {
   );
 }
 
-/** Null if the text is absent or of another form. */
+/** Returns null if the text is absent or has another format. */
 function parseBudget(text: string | null): StoredBudget | null {
   try {
     return storedSchema.parse(JSON.parse(text ?? 'null'));
@@ -147,19 +145,18 @@ function parseBudget(text: string | null): StoredBudget | null {
   }
 }
 
-/** The budget in the shared row. */
 function toBudget(stored: StoredBudget | null, options: BudgetOptions, now: number): Budget {
-  const unknown = newBudget(options, now);
-  if (stored === null) return unknown;
+  const fresh = newBudget(options, now);
+  if (stored === null) return fresh;
   // After the clock was set back, only the pause is still valid.
   if (stored.at > now + SET_BACK_MS) {
-    return { ...unknown, pausedUntil: now + Math.max(0, stored.pausedUntil - stored.at) };
+    return { ...fresh, pausedUntil: now + Math.max(0, stored.pausedUntil - stored.at) };
   }
   const { format: _, at: __, shift: ___, quotas, open, seen, ...plain } = stored;
   return { options, ...plain, quotas: new Map(quotas), open: new Map(open), seen: new Map(seen) };
 }
 
-/** The budget after a restart: the stated limits still apply, and one request tests whether more is allowed. */
+/** Returns the budget after a restart: stated limits still apply, and one request tests whether more are allowed. */
 function restoreBudget(stored: StoredBudget | null, options: BudgetOptions, now: number): Budget {
   const fresh = newBudget(options, now);
   if (stored === null) return fresh;
@@ -170,7 +167,7 @@ function restoreBudget(stored: StoredBudget | null, options: BudgetOptions, now:
     pausedUntil: Math.min(pausedUntil, now + LONGEST_WAIT_MS),
     refusals,
     started,
-    // A process that restarts often must not begin its wait again each time.
+    // The wait for the next request must not begin again with each restart.
     due: Math.min(due, fresh.due),
     estimate: newRateEstimate(estimate.rate, options.share, now),
   };

@@ -1,8 +1,9 @@
-// Verifies that a listing really ends at its last page, and that its pages are numbered as the profile says.
+// Verifies at the last page of a scan that the listing really ends there (`verifyEnd`, `verifyPastEnd`), and that its pages
+// are numbered as the profile says (`verifyNumbering`).
 //
 // The end of a listing is often only the lack of something: no next link, or a refused page. A wrong profile looks the
 // same. Example: `page.next_cursor` names a field that the service does not have. Then the first page looks like the
-// last.
+// last, and the copy would have 50 of 5,000 records.
 import { declaredEnd } from '../../config/profile/page-style.ts';
 import { SyncError } from '../../model/errors.ts';
 import { KEY_FINGERPRINT_BYTES } from '../../rows/records/record-key.ts';
@@ -28,7 +29,7 @@ import {
 import { lastKnown, sameKeys, sharedKeys } from './key-set.ts';
 import type { PaginationState } from './pagination-state.ts';
 
-/** The listing of a scan, how its pages are requested, and what is known of them. */
+/** The listing of a scan, with the functions that request its pages and the state of the scan. */
 export interface ListingParts {
   resource: ReadableResource;
   style: PageStyle;
@@ -43,10 +44,10 @@ export interface ListingParts {
   state: PaginationState;
 }
 
-/** What shows that the listing has ended; or, if nothing does, what is missing. */
+/** What shows that the listing has ended; or, if nothing does, what the response lacks. */
 export type VerifiedEnd = EndProof | PageFault;
 
-/** The step after a page that its page style takes for the last one. */
+/** The step after a page that seems to be the last one. */
 type LastStep = Exclude<NextStep, { next: PagePosition }>;
 
 /**
@@ -62,8 +63,8 @@ export async function verifyEnd(listing: ListingParts, read: ReadPage, step: Las
   const { resource, state, acceptsEnd } = listing;
   const distinct = state.distinctWith(read);
   const hasAll = read.total !== null && distinct !== null && distinct >= read.total;
-  const ties = findTieFault(resource);
-  if (ties !== null) return hasAll ? 'total' : ties;
+  const sharedValueFault = findSharedValueFault(resource);
+  if (sharedValueFault !== null) return hasAll ? 'total' : sharedValueFault;
   // An empty page is the end even if it names a next page: some services always name one.
   if (read.records.length === 0) return step.end ?? 'empty';
   const { more } = read.signals;
@@ -81,17 +82,17 @@ export async function verifyEnd(listing: ListingParts, read: ReadPage, step: Las
   }
   const hint = more === null ? step.fault.hint : `The response says at ${more}. ${step.fault.hint}`;
   const fault = { ...step.fault, hint };
-  const mayGoOn = result === 'names_none' || mayHaveMore(read, resource.page, state.fullPageSize);
-  if (!acceptsEnd && mayGoOn) throw pageError(fault, read.request);
+  const isMoreLikely = result === 'names_none' || mayHaveMore(read, resource.page, state.fullPageSize);
+  if (!acceptsEnd && isMoreLikely) throw pageError(fault, read.request);
   return fault;
 }
 
 const UNNAMED = 'If that is where the service tells of more pages, name it in the page section of the profile.';
 
-/** The fault of pages that begin after a value which several records may share; null for any others. */
-function findTieFault({ page, id, partition }: ReadableResource): PageFault | null {
+/** Returns the fault of keyset pages that begin after a value which several records may share; null for any others. */
+function findSharedValueFault({ page, id, partition }: ReadableResource): PageFault | null {
   if (page.style !== 'keyset') return null;
-  // The partition field is the same in all records of one listing.
+  // All records of one listing have the same partition, so the rest of the id is unique.
   const others = [id].flat().filter((field) => field !== partition?.field);
   if (others.length === 1 && others[0] === page.cursor_field) return null;
   return missingFault(
@@ -100,10 +101,7 @@ function findTieFault({ page, id, partition }: ReadableResource): PageFault | nu
   );
 }
 
-/**
- * True if more records are likely: the page is full, or there is a total. Only called if the total is unknown or not
- * known to be reached, so any total means that records may be missing.
- */
+/** True if more records are likely: the page is full, or there is a total, which the scan has not reached. */
 function mayHaveMore({ records, total }: ReadPage, page: ReadableResource['page'], fullPageSize: number): boolean {
   const received = records.length;
   return (
@@ -113,7 +111,7 @@ function mayHaveMore({ records, total }: ReadPage, page: ReadableResource['page'
   );
 }
 
-/** Requests the same page with one record less: a service that names next pages names one then. */
+/** Requests the same page with one record less. If the service names next pages at all, it names one then. */
 async function requestSmallerPage(
   listing: ListingParts,
   read: ReadPage,
@@ -124,21 +122,19 @@ async function requestSmallerPage(
   const smaller = withPlaces(read.request, { [param]: wanted });
   const cut = await readUnlessRefused(listing, smaller);
   if (cut === null || cut.records.length !== wanted) return 'unknown';
-  // Without totals, so that only a next link can say that more follows.
-  const isCut = { isEmpty: false, seen: wanted, fullPageSize: 0 };
-  const step = stepAfter(listing, { ...cut, total: null, pages: null }, isCut);
+  // Totals are removed, so that only a next link can show that more follows.
+  const facts = { isEmpty: false, seen: wanted, fullPageSize: 0 };
+  const step = stepAfter(listing, { ...cut, total: null, pages: null }, facts);
   // A page that names itself names no next page.
   return 'next' in step && !isSamePosition(step.next, smaller) ? 'names_next' : 'names_none';
 }
 
-/** What the step after a page depends on besides the page. */
 interface ScanFacts {
   isEmpty: boolean;
   seen: number | null;
   fullPageSize: number;
 }
 
-/** The step after a page, by the page style. */
 export function stepAfter(
   { style, first, baseUrl }: ListingParts,
   page: ReadPage,
@@ -147,7 +143,7 @@ export function stepAfter(
   return style.next({ ...page, isFirst: isSamePosition(page.request, first), baseUrl, ...facts });
 }
 
-/** Null if the service refuses the request, or its response is no page. */
+/** Reads a page; null if the service refuses the request, or its response is no page. */
 async function readUnlessRefused(
   { requestPage, resource }: ListingParts,
   position: PagePosition,
@@ -162,7 +158,7 @@ async function readUnlessRefused(
   }
 }
 
-/** How a page was recognised as past the end: the profile declares it, it repeats the last page, or it is refused. */
+/** Why a page counts as past the end: the profile declares its status, it repeats the last page, or it is refused. */
 export type PastEndSign = 'status' | 'repeated' | 'refused';
 
 /**
@@ -178,25 +174,28 @@ export async function verifyPastEnd(listing: ListingParts, last: ReadPage, sign:
   const { style, resource, state } = listing;
   const { page } = resource;
   if (state.isComplete) return 'total';
-  const ties = findTieFault(resource);
-  if (ties !== null) return ties;
+  const sharedValueFault = findSharedValueFault(resource);
+  if (sharedValueFault !== null) return sharedValueFault;
   if (sign === 'status' && declaredEnd(page).body !== null) return 'status';
   const count = last.records.length;
   if (style.positions !== null && count < state.fullPageSize) return 'short';
   if (sign === 'refused' || style.positions === null) return UNVERIFIED[sign];
   const isOnly = state.received === count;
-  const isOneShort = sign === 'status' && isOnly && page.size_param !== null && count < page.size;
-  return isOneShort || (await endsShortAtOtherSize(listing, style.positions, last)) ? 'short' : UNVERIFIED[sign];
+  const isShortOnly = sign === 'status' && isOnly && page.size_param !== null && count < page.size;
+  return isShortOnly || (await endsShortAtOtherSize(listing, style.positions, last)) ? 'short' : UNVERIFIED[sign];
 }
 
-/** Page sizes that are considered, each one less than the one before. */
+/** How many smaller page sizes are considered. */
 const MAX_SIZES = 3;
 
-/** If another page size does not divide the number of records so far, the listing must end with a short page. */
+/**
+ * Requests the last page by a smaller page size. Example: two full pages of 50 records. By 49, the listing must end with a
+ * page of the last 2 records; a service that only limits the number of pages returns more.
+ */
 async function endsShortAtOtherSize(listing: ListingParts, positions: PagePositions, last: ReadPage): Promise<boolean> {
   const { received, fullPageSize } = listing.state;
   if (received === null) return false;
-  const sizes = Array.from({ length: MAX_SIZES }, (_, less) => fullPageSize - 1 - less);
+  const sizes = Array.from({ length: MAX_SIZES }, (_, index) => fullPageSize - 1 - index);
   const size = sizes.find((one) => one > 1 && received % one !== 0);
   const lastBySize = size === undefined ? null : positions.containing(last.request, received, size);
   if (size === undefined || lastBySize === null) return false;
@@ -207,7 +206,7 @@ async function endsShortAtOtherSize(listing: ListingParts, positions: PagePositi
   return shared > 0 && sameKeys(cut.keys.subarray(-shared), last.keys.subarray(-shared));
 }
 
-/** True if a page is the one before it, record by record. */
+/** True if a page has the same records as the page before it. */
 export function isRepeated(read: ReadPage, keysBefore: Uint8Array): boolean {
   const isKeyed = read.keys.length === read.records.length * KEY_FINGERPRINT_BYTES;
   return read.records.length > 0 && isKeyed && sameKeys(read.keys, keysBefore);
@@ -258,28 +257,30 @@ const SELF_LINK_ONLY: PageFault = {
   hint: 'Set page.size_param, by which a smaller page can be asked for, or page.total to where the service tells how many there are.',
 };
 
-/** Whether pages are known to be numbered as the profile says. All listings of a scan share it. */
+/** Whether it is verified that pages are numbered as the profile says. All listings of a scan share it. */
 export interface Numbering {
   isVerified: boolean;
 }
 
-/** Also the statuses with which services refuse a page that does not exist, such as page 0, are refusals. */
+/** Some services refuse a page that does not exist, such as page 0, with these statuses. */
 const TO_VERIFY: OnePageOptions = { skips: { status: [403, 500], body: null } };
-/** More records than may have been deleted since the listing ended. */
+/** How many of the last records are requested: more than are likely to have been deleted since the end of the scan. */
 const LAST_RECORDS = 3;
-/** Max counts of search engines, and of services built on them. */
+/** Numbers such as 10000, beyond which search engines, and services built on them, list and count no records. */
 const USUAL_MAX = /^[125]0{3,}$/;
-/** Pages smaller than this are requested without overlap, which would cost more than 5 % more requests. */
+/** The smallest pages that overlap by a record. For smaller ones, that would cost more than 5 % of the requests. */
 export const MIN_OVERLAPPING_PAGE = 20;
 
 /** Pages are not numbered as the profile says. */
 export class NumberingError extends SyncError {}
 
 /**
- * At the end of a scan over numbered pages, requests the pages that would hold more records if the profile were wrong: the
- * one before the first (the service counts from 0), the one after the last (`page.total` counts something else), or the
- * last records (the offset is taken for a page number). Returns the end of the scan, with a reason why it may be
- * incomplete if the total may be the service's maximum. Throws `NumberingError`.
+ * At the end of a scan over numbered pages, requests pages that have further records if the profile is wrong:
+ * - the one after the last: `page.total` may count something else;
+ * - the one before the first: the service may count pages from 0;
+ * - the one with the last records: the service may take the offset for a page number.
+ * Throws `NumberingError` if one does. Returns the end of the scan, with a reason why it may be incomplete if the total
+ * may be the maximum up to which the service counts.
  */
 export async function verifyNumbering(
   last: ScannedPage,
@@ -290,7 +291,7 @@ export async function verifyNumbering(
   const { style, state } = listing;
   const { distinct, lastTotal } = state;
   if (numbering === undefined || numbering.isVerified || style.positions === null || distinct === null) return end;
-  // The page after the total was requested before, and refused.
+  // The scan has requested the page after the total already, and it was refused.
   const isRefused = last.records.length === 0 && end.proof === 'total';
   const mayBeMax = isRefused || (distinct === lastTotal && (await isRefusedAfterTotal(listing, style.positions, last)));
   const reason = mayBeMax ? maxTotalReason(lastTotal) : null;
@@ -299,7 +300,7 @@ export async function verifyNumbering(
     if (end.proof !== 'pages') await verifyFirst(listing, style.positions);
     await verifyOffset(listing, style.positions, last);
   }
-  // An empty listing shows nothing of its numbers.
+  // An empty listing does not show how its pages are numbered.
   numbering.isVerified = distinct > 0;
   return end;
 }
@@ -310,14 +311,14 @@ async function isRefusedAfterTotal(
   positions: PagePositions,
   { position, records, fullPageSize }: ScannedPage,
 ): Promise<boolean> {
-  // A page shorter than the others is the last one, whatever the total counts.
+  // After a page that is shorter than the others, none can follow.
   if (records.length === 0 || records.length < fullPageSize) return false;
   const { lastTotal } = listing.state;
   const next = positions.after(position, records.length);
   const page = await readUnlessRefused(listing, next, TO_VERIFY);
   if (page === null) return true;
   const fresh = listing.state.countNew(page.keys);
-  // Records that were created since are counted by now.
+  // New records may have been created since: then the total has grown.
   const hasGrown = page.total !== null && page.total > (lastTotal ?? 0);
   if (fresh === 0 || hasGrown) return false;
   throw numberingError(
@@ -327,14 +328,13 @@ async function isRefusedAfterTotal(
   );
 }
 
-/** Requests the page before the first one. */
 async function verifyFirst(listing: ListingParts, positions: PagePositions): Promise<void> {
   const { first, state } = listing;
   const before = positions.beforeFirst(first);
   const page = before === null ? null : await readUnlessRefused(listing, before, TO_VERIFY);
   const fresh = page === null ? 0 : state.countNew(page.keys);
   if (before === null || page === null || fresh === 0) return;
-  // A service may take 0 for 1, and records may have been created on that page since it was read.
+  // The service may treat page 0 as page 1, on which records may have been created since it was read.
   const again = await readUnlessRefused(listing, first);
   if (again !== null && 2 * sharedKeys(page.keys, again.keys) >= page.records.length) return;
   throw numberingError(
@@ -344,16 +344,16 @@ async function verifyFirst(listing: ListingParts, positions: PagePositions): Pro
   );
 }
 
-/** Requests the page that begins with the last records. Pages that overlap need no check: the shared record proves the offset. */
+/** Requests the page that begins with the last records. Pages that overlap need no check: the shared record verifies the offset. */
 async function verifyOffset(listing: ListingParts, positions: PagePositions, last: ScannedPage): Promise<void> {
   const { first, state } = listing;
   if (last.fullPageSize >= MIN_OVERLAPPING_PAGE || state.distinct === 0) return;
-  const sooner = positions.earlier(last.position, LAST_RECORDS);
-  if (sooner === null || isSamePosition(sooner, first)) return;
-  const page = await readUnlessRefused(listing, sooner, TO_VERIFY);
+  const lastRecordsPosition = positions.earlier(last.position, LAST_RECORDS);
+  if (lastRecordsPosition === null || isSamePosition(lastRecordsPosition, first)) return;
+  const page = await readUnlessRefused(listing, lastRecordsPosition, TO_VERIFY);
   if (page === null || state.countNew(page.keys) < page.records.length) return;
   throw numberingError(
-    sooner,
+    lastRecordsPosition,
     'The page that begins with the last records holds none of them',
     'The service takes the offset for something else, mostly the number of a page: see page.style in the profile.',
   );

@@ -1,5 +1,9 @@
-// The page styles of profiles (cursor, page, offset, link, ...): how a response leads to the request for the next
-// page, and what shows that there is none.
+// The page styles of profiles (cursor, page, offset, link, ...): how a response leads to the request for the next page, and
+// what shows that there is none. Example: with style `page`, the page after `?page=3` is `?page=4`; with style `cursor`, the
+// response has a token at `meta.next`, and the next request is `?cursor=<token>`.
+//
+// A request place is where a request has a value, as a profile writes it: a query parameter such as `page`, a header, or a
+// field of the body.
 import type { PageProfile } from '../../config/profile/page-style.ts';
 import { shortenText } from '../../http/body/read-body.ts';
 import { ConfigError } from '../../model/errors.ts';
@@ -8,50 +12,49 @@ import { parseInstant } from '../../rows/columns/cells.ts';
 import { isExact } from '../../rows/json/parse-json.ts';
 import { fieldAt } from '../../rows/records/as-record.ts';
 import { type EndProof, missingFault, type PageFault } from '../page.ts';
-import { describeValue, describeBody, parseLinkHeader, valueIn } from '../requests/listing-signals.ts';
+import { describeBody, describeValue, parseLinkHeader, valueIn } from '../requests/listing-signals.ts';
 import type { ReadPage } from '../requests/read-page.ts';
 import { linkedPosition } from './listing-request.ts';
 import {
   cannotHold,
+  formatPlaceValue,
   type PagePosition,
   type PlaceValue,
   type PlaceValues,
   positionText,
   sentTexts,
-  formatPlaceValue,
   withPlaces,
 } from './page-position.ts';
 
 type PageProfiles = { [P in PageProfile as P['style']]: P };
 
-/** A page that was read, and what is known of the scan: from these a page style finds the next page. */
+/** A page that was read, with the facts about the scan by which a page style finds the next page. */
 export interface AnsweredPage extends ReadPage {
   isFirst: boolean;
   baseUrl: URL;
-  /** True if it holds no record, or only the last one of the page before, with which it was asked to begin. */
+  /** True if it has no record, or only the last one of the page before, which was requested again. */
   isEmpty: boolean;
   /** Records on all pages of the scan, this one included; null if it was resumed without counts. */
   seen: number | null;
-  /** Records on the largest page, in this scan or an earlier one, that named a next page; 0 if none did. */
+  /** The size of the largest page, in this scan or an earlier one, that named a next page; 0 if none did. */
   fullPageSize: number;
 }
 
-/** The listing continues at `next`; or it ends, with what shows it; or the response says neither. */
+/** The listing continues at `next`, or it ends (`end` says what shows it), or the response shows neither. */
 export type NextStep = { next: PagePosition } | { end: EndProof } | { end: null; fault: PageFault };
 
-/** A way of cutting a listing into pages, bound to its parameters. Pure: from an answer to the next request. */
 export interface PageStyle {
-  /** Values of the first page, by request place. */
+  /** The values of the first request, by request place. */
   first: PlaceValues;
-  /** The step after this page, or the fault of the answer. */
+  /** Returns the step after this page, or what is wrong with the response. */
   next(facts: AnsweredPage): NextStep | PageFault;
-  /** True if the links or cursors that it follows may hold page numbers, which a moving listing shifts. */
+  /** True if its links or cursors may contain page numbers: then records that are created or deleted shift the pages. */
   mayHideNumbers: boolean;
   /** Null if only a response names the next page. */
   positions: PagePositions | null;
 }
 
-/** Computes positions of numbered pages: these can be requested before the page before them has arrived. */
+/** Computes the positions of numbered pages, so that a page can be requested before the one before it has arrived. */
 export interface PagePositions {
   /** The position after `position`, if the page there holds `count` records. */
   after(position: PagePosition, count: number): PagePosition;
@@ -65,22 +68,45 @@ export interface PagePositions {
   containing(position: PagePosition, record: number, size: number): PagePosition | null;
 }
 
-/** A style in which each answer leads to the page after it; `first`: what the first request has besides the size. */
+const STYLES: { [S in keyof PageProfiles]: (profile: PageProfiles[S]) => PageStyle } = {
+  cursor: (profile) => createFollowedStyle(profile, (facts) => nextByCursor(profile, facts), firstCursor(profile)),
+  page: pageStyle,
+  offset: offsetStyle,
+  link: (profile) => createFollowedStyle(profile, nextByLink),
+  'next-url': (profile) => createFollowedStyle(profile, (facts) => nextByUrl(profile, facts)),
+  keyset: (profile) => ({
+    ...createFollowedStyle(profile, (facts) => nextByRecord(profile, facts), firstCursor(profile)),
+    mayHideNumbers: false,
+  }),
+  // By the profile, one response has the whole list. `verifyEnd` checks whether the response says otherwise.
+  single: () => ({ first: {}, next: () => ({ end: 'whole' }), mayHideNumbers: false, positions: null }),
+};
+
+export function openPageStyle<S extends keyof PageProfiles>(profile: PageProfiles[S] & { style: S }): PageStyle {
+  return STYLES[profile.style](profile);
+}
+
+/** True if the position of the next page is known before this one is read. */
+export function isNumbered(profile: PageProfile): boolean {
+  return openPageStyle(profile).positions !== null;
+}
+
+/** Creates a style in which each response names the next page; `first` are values of the first request besides the size. */
 function createFollowedStyle(profile: PageProfile, next: PageStyle['next'], first: PlaceValues = {}): PageStyle {
   return { first: { ...first, ...sizeParam(profile) }, next, mayHideNumbers: true, positions: null };
 }
 
-/** The request place that asks for the profile's page size; none if the service has no such parameter. */
+/** Returns the value that requests the page size of the profile; none if the service has no such parameter. */
 function sizeParam(profile: { size: number; size_param: string | null }): PlaceValues {
   return profile.size_param === null ? {} : { [profile.size_param]: profile.size };
 }
 
 /**
- * The step after a page without `place`, in which the profile's `field` says that the next one is named. It is the end on a
- * page that is shorter than one that named a next page, or if the profile says so and an earlier page had it; else it may
- * as well be a profile that does not fit.
+ * Returns the step after a page that names no next page at `place`, which is `field` in the profile. The listing has ended
+ * if the page is shorter than one that named a next page, or if the profile says so and an earlier page named one.
+ * Otherwise the profile may be wrong.
  */
-function absentStep(
+function stepWithoutNext(
   profile: { absent_is_end: boolean },
   facts: AnsweredPage,
   { place, field }: { place: string; field: string },
@@ -98,18 +124,16 @@ function absentStep(
   };
 }
 
-/** The fields of a style that requests pages by a cursor. */
 interface CursorPlace {
   cursor_param: string | null;
   first_cursor: string | number | null;
 }
 
-/** The cursor of a first request; nothing if that goes without one. */
 function firstCursor(profile: CursorPlace): PlaceValues {
   return profile.first_cursor === null ? {} : { [cursorPlace(profile)]: profile.first_cursor };
 }
 
-/** The request place of the cursor: if no parameter takes it, the templates that have `{cursor}`. */
+/** Returns the request place of the cursor: a parameter, or `{cursor}` in the templates of the request. */
 function cursorPlace({ cursor_param }: CursorPlace): string {
   return cursor_param ?? '{cursor}';
 }
@@ -118,16 +142,15 @@ const YES: ReadonlySet<JsonValue> = new Set<JsonValue>([true, 'true', 1, '1']);
 const NO: ReadonlySet<JsonValue> = new Set<JsonValue>([false, 'false', 0, '0']);
 
 /**
- * The body carries a token for the next page. Null, false, the empty string and the values of `end.cursor` are the end; so is an absent token on a page
- * that is shorter than others which had one. `has_more`, if the profile names it, decides; missing or null, the token
- * alone decides.
+ * Style `cursor`: the body has a token for the next page. Null, false, the empty string and the values of `end.cursor` are
+ * the end, and so is `has_more: false`, if the profile names that field.
  */
 function nextByCursor(profile: PageProfiles['cursor'], facts: AnsweredPage): NextStep | PageFault {
   const more = hasMore(profile, facts);
   if (more === false) return { end: 'signal' };
   if (typeof more === 'object' && more !== null) return more;
   const found = valueIn(facts.answer, profile.next_cursor);
-  const token = isEndValue(found, profile.end?.cursor ?? []) ? '' : tokenOf(found);
+  const token = isEndValue(found, profile.end?.cursor ?? []) ? '' : readToken(found);
   if (token === null) return invalidFault(profile.next_cursor, found, 'a text, a number or null');
   if (token !== '') return cursorStep(profile, facts.request, { token, from: profile.next_cursor });
   if (more === true) {
@@ -137,11 +160,11 @@ function nextByCursor(profile: PageProfiles['cursor'], facts: AnsweredPage): Nex
     );
   }
   return found === undefined
-    ? absentStep(profile, facts, { place: profile.next_cursor, field: 'page.next_cursor' })
+    ? stepWithoutNext(profile, facts, { place: profile.next_cursor, field: 'page.next_cursor' })
     : { end: 'signal' };
 }
 
-/** True, false, null if the response does not say, or the fault of any other value. */
+/** Returns whether more pages follow; null if the response does not say, or the fault of an invalid value. */
 function hasMore(profile: { has_more: string | null }, facts: AnsweredPage): boolean | null | PageFault {
   if (profile.has_more === null) return null;
   const found = valueIn(facts.answer, profile.has_more) ?? null;
@@ -149,19 +172,18 @@ function hasMore(profile: { has_more: string | null }, facts: AnsweredPage): boo
   return YES.has(found) || (NO.has(found) ? false : invalidFault(profile.has_more, found, 'true or false'));
 }
 
-/** True for a value in place of a token that says that no page follows. */
+/** True for a value that stands for "no further page" instead of a token. */
 function isEndValue(found: JsonValue | undefined, declared: readonly (string | number)[]): boolean {
   if (typeof found === 'string' || typeof found === 'number') return declared.map(String).includes(String(found));
   return found === false;
 }
 
-/** The empty string if there is no token; null for a value that can be none. */
-function tokenOf(found: JsonValue | undefined): PlaceValue | null {
+/** Returns the token, the empty string if there is none, or null for a value of another type. */
+function readToken(found: JsonValue | undefined): PlaceValue | null {
   if (found === undefined || found === null) return '';
   return typeof found === 'string' || typeof found === 'number' || isExact(found) ? found : null;
 }
 
-/** The step to the page after a cursor that was found at `from`. */
 function cursorStep(
   profile: CursorPlace,
   position: PagePosition,
@@ -176,7 +198,6 @@ function cursorStep(
   };
 }
 
-/** The fault of a value that says nothing about the next page. */
 function invalidFault(path: string, found: JsonValue | undefined, expected: string): PageFault {
   return {
     code: 'pagination_invalid',
@@ -185,7 +206,7 @@ function invalidFault(path: string, found: JsonValue | undefined, expected: stri
   };
 }
 
-/** An empty page is the end, whatever it says of more. */
+/** Style `keyset`: each page lists what follows the last record of the page before. An empty page is the end. */
 function nextByRecord(profile: PageProfiles['keyset'], facts: AnsweredPage): NextStep | PageFault {
   const { cursor_field, end, size } = profile;
   const { fullPageSize, request: position, isFirst } = facts;
@@ -193,13 +214,13 @@ function nextByRecord(profile: PageProfiles['keyset'], facts: AnsweredPage): Nex
   const more = hasMore(profile, facts);
   if (typeof more === 'object' && more !== null) return more;
   if (received === 0) return more === true ? emptyFault(profile) : { end: 'empty' };
-  const values = facts.records.map(({ value }) => tokenOf(fieldAt(value, cursor_field)));
+  const values = facts.records.map(({ value }) => readToken(fieldAt(value, cursor_field)));
   const found = values.filter((value): value is PlaceValue => value !== null && value !== '');
   const last = found.at(-1);
   if (last === undefined || found.length < values.length) return noFieldFault(profile, facts.records[0]?.value ?? null);
   const sent = isFirst ? undefined : sentTexts(position).get(cursorPlace(profile));
   const order = [...(sent === undefined ? [] : [sent]), ...found.map(formatPlaceValue)];
-  if (!isStrict(order)) return unsortedFault(profile);
+  if (!isStrictlySorted(order)) return unsortedFault(profile);
   if (more === false) return { end: 'signal' };
   if (end?.short_page === true && received < size && fullPageSize >= size) return { end: 'short' };
   return cursorStep(profile, position, { token: last, from: cursor_field });
@@ -217,8 +238,8 @@ const byEnglish: ValueOrder = (a, b) => a.localeCompare(b, 'en');
 /** The orders in which a service may have sorted the values. */
 const COMPARISONS: readonly ValueOrder[] = [byNumber, byInstant, byCodeUnits, byEnglish];
 
-/** True if the values rise, or fall, without any two alike, in one of the orders that they may be in. */
-function isStrict(values: readonly string[]): boolean {
+/** True if the values rise, or fall, without two equal ones, in one of the possible orders. */
+function isStrictlySorted(values: readonly string[]): boolean {
   if (new Set(values).size < values.length) return false;
   return COMPARISONS.some((compare) => {
     const steps = values.slice(1).map((value, at) => compare(value, values[at] ?? ''));
@@ -254,7 +275,7 @@ function unsortedFault({ cursor_field }: PageProfiles['keyset']): PageFault {
   };
 }
 
-/** Pages by number: each is the number before plus one, or the one that the page before named. */
+/** Style `page`: the next number is the number plus one, or the one that the response names. */
 function pageStyle(profile: PageProfiles['page']): PageStyle {
   const { page_param: param, first } = profile;
   const numberOf = (position: PagePosition) => numberIn(position, param);
@@ -271,8 +292,8 @@ function pageStyle(profile: PageProfiles['page']): PageStyle {
     if (records.length > 0 && pages !== null && numberOf(position) - first + 1 === pages) return { end: 'pages' };
     const named = namedNumber(profile, facts, numberOf(position));
     if (typeof named === 'object' && named !== null) return named;
-    const continuation = continuationOf(profile, facts.seen, facts);
-    // An empty page before the total may have hidden records only: the loop detector limits how many.
+    const continuation = judgeContinuation(profile, facts.seen, facts);
+    // An empty page before the total may have only hidden records. The loop detector limits the number of such pages.
     if (typeof continuation === 'object') return continuation;
     return { next: named === null ? positions.after(position, records.length) : at(position, named) };
   };
@@ -283,8 +304,8 @@ function pageStyle(profile: PageProfiles['page']): PageStyle {
 const NO_NUMBER: ReadonlySet<JsonValue> = new Set<JsonValue>([null, false, '', 0]);
 
 /**
- * Returns the number of the next page that the response names, or the end if it names none; null if the profile names
- * no place for it, or the page is empty: past the end a service may count on for ever.
+ * Returns the number of the next page that the response names, or the end if it names none. Null if the profile says
+ * nothing of such a number, or the page is empty: after the end, some services name further pages for ever.
  */
 function namedNumber(
   { next_page: path }: PageProfiles['page'],
@@ -295,7 +316,8 @@ function namedNumber(
   const found = valueIn(facts.answer, path);
   if (found !== undefined && NO_NUMBER.has(found)) return { end: 'signal' };
   if (facts.records.length === 0) return null;
-  if (found === undefined) return absentStep({ absent_is_end: true }, facts, { place: path, field: 'page.next_page' });
+  if (found === undefined)
+    return stepWithoutNext({ absent_is_end: true }, facts, { place: path, field: 'page.next_page' });
   const number = typeof found === 'string' && /^\d{1,15}$/.test(found) ? Number(found) : found;
   if (typeof number === 'number' && Number.isSafeInteger(number) && number > current) return number;
   return {
@@ -305,7 +327,7 @@ function namedNumber(
   };
 }
 
-/** Pages by offset: each begins where the records received so far end, however few a page held. */
+/** Style `offset`: the next page begins after the records received so far, also if a page was shorter than requested. */
 function offsetStyle(profile: PageProfiles['offset']): PageStyle {
   const { offset_param: param } = profile;
   const offsetOf = (position: PagePosition) => numberIn(position, param);
@@ -319,7 +341,7 @@ function offsetStyle(profile: PageProfiles['offset']): PageStyle {
   };
   const next = (facts: AnsweredPage): NextStep | PageFault => {
     const seen = offsetOf(facts.request) + facts.records.length;
-    const continuation = continuationOf(profile, seen, facts);
+    const continuation = judgeContinuation(profile, seen, facts);
     if (continuation === 'gap') return gapFault(seen, facts.total);
     return typeof continuation === 'object'
       ? continuation
@@ -329,12 +351,13 @@ function offsetStyle(profile: PageProfiles['offset']): PageStyle {
 }
 
 /**
- * Decides whether a numbered listing continues. A page with records continues whatever the total says, unless it is
- * short and the count of records is exactly the total: a total that was passed is wrong, and services cut page sizes
- * silently. Without a total only an empty page is the end, or a short one if that is declared and an earlier page was
- * as large as requested. A `gap` is an empty page before the total is reached.
+ * Decides whether a numbered listing continues:
+ * - An empty page is the end, or a `gap` if the total is not reached.
+ * - A short page is the end if the total is reached exactly. A total that was exceeded is wrong.
+ * - A short page without a total is the end if the profile says so and an earlier page was as large as requested: many
+ *   services silently return smaller pages than requested.
  */
-function continuationOf(
+function judgeContinuation(
   { size, end }: PageProfiles['page' | 'offset'],
   seen: number | null,
   { records: { length: received }, isEmpty, total, fullPageSize }: AnsweredPage,
@@ -355,12 +378,12 @@ function gapFault(seen: number, total: number | null): PageFault {
   };
 }
 
-/** Null if the service has no parameter for the page size. */
+/** Returns the position with another page size; null if the service has no parameter for it. */
 function withSize({ size_param }: PageProfiles['page' | 'offset'], position: PagePosition, size: number) {
   return size_param === null ? null : withPlaces(position, { [size_param]: size });
 }
 
-/** Only a stored position can be wrong here: throws `ConfigError` (`warehouse_corrupt`). */
+/** Reads the number of a position. Throws `ConfigError` (`warehouse_corrupt`) for a stored one of another page style. */
 function numberIn(position: PagePosition, param: string): number {
   const text = sentTexts(position).get(param) ?? '';
   if (/^\d{1,15}$/.test(text)) return Number(text);
@@ -373,10 +396,10 @@ function numberIn(position: PagePosition, param: string): number {
   );
 }
 
-/** Relations of a header that is about pages: without `next` among them, the listing ends. */
+/** Relations that show that a header is about pages: if it has no `next`, the listing ends. */
 const PAGE_RELATIONS = ['prev', 'previous', 'first', 'last'];
 
-/** A `Link` header names the next page with `rel="next"`; one about pages that names none is the end. */
+/** Style `link`: a `Link` header names the next page with `rel="next"`; a header with other page links only is the end. */
 function nextByLink(facts: AnsweredPage): NextStep | PageFault {
   const header = facts.answer.headers['link'];
   const links = parseLinkHeader(header);
@@ -388,7 +411,7 @@ function nextByLink(facts: AnsweredPage): NextStep | PageFault {
   const isAboutPages = links.some(({ rels }) => PAGE_RELATIONS.some((relation) => rels.includes(relation)));
   return isAboutPages
     ? { end: 'signal' }
-    : absentStep({ absent_is_end: false }, facts, { place: 'Link header', field: 'page.style' });
+    : stepWithoutNext({ absent_is_end: false }, facts, { place: 'Link header', field: 'page.style' });
 }
 
 function linkedStep(facts: AnsweredPage, link: string): NextStep | PageFault {
@@ -404,40 +427,15 @@ function badLink(why: string, header: string | string[] | undefined): PageFault 
   };
 }
 
-/** The body names the next page by its URL; null, false and the empty string are the end. */
+/** Style `next-url`: the body has the URL of the next page; null, false and the empty string are the end. */
 function nextByUrl(profile: PageProfiles['next-url'], facts: AnsweredPage): NextStep | PageFault {
   const found = valueIn(facts.answer, profile.next_url);
   if (found === null || found === false || found === '') return { end: 'signal' };
   if (typeof found === 'string') return linkedStep(facts, found);
-  if (found === undefined) return absentStep(profile, facts, { place: profile.next_url, field: 'page.next_url' });
+  if (found === undefined) return stepWithoutNext(profile, facts, { place: profile.next_url, field: 'page.next_url' });
   return {
     code: 'pagination_invalid',
     message: `At ${profile.next_url} there is ${describeValue(found)}, expected a URL or null`,
     hint: 'Set page.next_url in the profile to where the URL of the next page is.',
   };
-}
-
-const STYLES: { [S in keyof PageProfiles]: (profile: PageProfiles[S]) => PageStyle } = {
-  // Each answer names a cursor.
-  cursor: (profile) => createFollowedStyle(profile, (facts) => nextByCursor(profile, facts), firstCursor(profile)),
-  page: pageStyle,
-  offset: offsetStyle,
-  link: (profile) => createFollowedStyle(profile, nextByLink),
-  'next-url': (profile) => createFollowedStyle(profile, (facts) => nextByUrl(profile, facts)),
-  // Each page lists what follows the last record of the page before.
-  keyset: (profile) => ({
-    ...createFollowedStyle(profile, (facts) => nextByRecord(profile, facts), firstCursor(profile)),
-    mayHideNumbers: false,
-  }),
-  // That one answer is the whole list is the profile's word, unless the answer says otherwise.
-  single: () => ({ first: {}, next: () => ({ end: 'whole' }), mayHideNumbers: false, positions: null }),
-};
-
-export function openPageStyle<S extends keyof PageProfiles>(profile: PageProfiles[S] & { style: S }): PageStyle {
-  return STYLES[profile.style](profile);
-}
-
-/** True if the place of the next page is known before this one is read. */
-export function isNumbered(profile: PageProfile): boolean {
-  return openPageStyle(profile).positions !== null;
 }

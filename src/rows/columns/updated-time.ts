@@ -1,7 +1,7 @@
 // Reads from a record when it last changed (`updatedTime`), such as `updated_at`, and whether the service marks it as
 // deleted (`tombstoneOf`), such as by `status: trash`.
 import { fieldPathText } from '../../model/body-path.ts';
-import type { JsonValue, Updated } from '../../model/json.ts';
+import type { JsonValue, ChangeTime } from '../../model/json.ts';
 import type { Column } from '../../model/table.ts';
 import { type TimeZone, zoneAt, type ZonesByPath } from '../../model/time-zone.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
@@ -18,7 +18,7 @@ export interface UpdatedBy {
 }
 
 /** Reads when a record last changed; null if that is missing or unreadable. */
-export function updatedTime(record: JsonValue, by: UpdatedBy): Updated | null {
+export function updatedTime(record: JsonValue, by: UpdatedBy): ChangeTime | null {
   const value = firstFilledField(record, updatedPaths(by));
   const instant = parseInstant(value, updatedZone(by));
   if (instant === null) return null;

@@ -14,8 +14,9 @@ import { createMetrics, type Metrics } from '../../observe/metrics.ts';
 import { scrubOwn } from '../../observe/scrub.ts';
 import { readStatusFromWarehouse } from '../status/collect.ts';
 import type { AlertChannelStatus, SourceStatus, StatusSnapshot } from '../status/snapshot.ts';
-import { type AlertMessage, begunMessage, overMessage, sendMessage } from './message.ts';
+import { type AlertMessage, begunMessage, overMessage } from './message.ts';
 import { alertKey, type AlertState, findConditions, isOpen, planAlerts, reportedRows } from './plan-alerts.ts';
+import { sendMessage } from './send-message.ts';
 
 interface AlertSettings {
   channels: AlertsSettings;

@@ -1,4 +1,7 @@
-// Decides what an alert channel reports: the conditions in a status, and which of them are new, repeated or over.
+// Decides what an alert channel reports now, from the status of all sources and what the channel has reported before.
+//
+// One incident must not flood a channel: if a service is down, the failures of its resources are gathered for a moment and
+// reported together, once, and later that they are over.
 import { ALERT_KINDS, type AlertKind, type ChannelSettings } from '../../config/alerts-schema.ts';
 import type { SentAlert } from '../../database/state/server-state.ts';
 import { formatColumnChange } from '../../model/table.ts';
@@ -23,42 +26,39 @@ export interface Condition {
   count: number;
 }
 
-/** What a status snapshot contains for the alerts. */
 export interface AlertState {
   conditions: Condition[];
-  /** Sources whose state is known: the end of a condition is reported for these only. */
+  /** Sources whose state could be read: only for these is the end of a condition reported. */
   knownSources: ReadonlySet<string>;
   /** Resources with a complete copy: later changes of their tables are reported. */
   copied: { source: string; resource: string; lastChangeAt: number }[];
 }
 
-/** Finds all conditions in a status snapshot. Pure. */
 export function findConditions(snapshot: StatusSnapshot): AlertState {
   const readable = snapshot.sources.filter(({ warehouse }) => warehouse.problem === null);
-  const known = new Set([...readable, ...snapshot.refused].map(({ source }) => source));
+  const knownSources = new Set([...readable, ...snapshot.refused].map(({ source }) => source));
   const found = findProblems(snapshot).flatMap((problem): Condition[] => {
     const { alerts = [], source, resource, what, next, command, cause, count = 1 } = problem;
-    // What an unreadable warehouse held when it was last read is out of date.
-    if (resource !== null && !known.has(source)) return [];
+    // The state of resources is outdated while their warehouse cannot be read.
+    if (resource !== null && !knownSources.has(source)) return [];
     const since = problem.since ?? snapshot.at;
     return alerts.map((kind) => {
       const alert = resource === null ? kind : `${kind} ${resource}`;
       return { kind, source, alert, resource, since, what, next, command, cause, count };
     });
   });
-  // A run is partial once, also for several reasons: the first one is reported.
-  const partial = found.filter(({ kind }) => kind === 'partial');
-  const reported = new Map(partial.toReversed().map((each) => [alertKey(each), each]));
-  const others = new Set(partial.filter((each) => reported.get(alertKey(each)) !== each));
+  // If a run is partial for several reasons, only the first is reported.
+  const isFirst = (each: Condition): boolean => found.find((other) => alertKey(other) === alertKey(each)) === each;
+  const reported = found.filter((each) => each.kind !== 'partial' || isFirst(each));
   const copies = readable.flatMap(completeCopies);
   return {
-    conditions: [...found.filter((each) => !others.has(each)), ...copies.flatMap(({ changes }) => changes)],
-    knownSources: known,
+    conditions: [...reported, ...copies.flatMap(({ changes }) => changes)],
+    knownSources,
     copied: copies.map(({ source, resource, lastChangeAt }) => ({ source, resource, lastChangeAt })),
   };
 }
 
-/** Resources with a complete copy, and the changes of their tables. */
+/** Returns the resources of a source with a complete copy, and the changes of their tables. */
 function completeCopies({ source, resources, schema_changes: all }: SourceStatus) {
   return resources.flatMap(({ resource, last_full_at }) => {
     if (last_full_at === null) return [];
@@ -79,9 +79,9 @@ export interface AlertsInput {
   channel: string;
   settings: ChannelSettings;
   state: AlertState;
-  /** What the channel has reported, as its sources store it. */
+  /** What the channel has reported before, as the warehouses store it. */
   reported: readonly SentAlert[];
-  /** When each change that is not reported yet was first seen, by `alertKey`; epoch milliseconds. */
+  /** When each begin or end that is not reported yet was first seen, by `alertKey`; epoch milliseconds. */
   pending: ReadonlyMap<string, number>;
   now: number;
   /** True for a process that checks once and ends: it waits for nothing. */
@@ -101,20 +101,16 @@ export interface PlannedAlerts {
 
 /** A channel without `repeat` reports an incident that returns at most once in this time. */
 const RETURN_INTERVAL_MS = 3_600_000;
-/** In units of `group_wait`: how long a condition must be over before its end is reported. */
-const END_WAITS = 4;
-/** In units of `group_wait`: maximum time that a change waits for others. */
+/** How long nothing new must begin, or end, before all is reported together; in units of `group_wait`. */
+const QUIET_WAITS = { begin: 1, end: 4 };
+/** The maximum time that a begin or end waits for others; in units of `group_wait`. */
 const MAX_WAITS = 10;
 
-/** Identifies an alert among those of all sources. */
 export function alertKey({ source, alert }: SentAlert | Condition): string {
   return `${source}\n${alert}`;
 }
 
-/**
- * Decides what a channel reports now: changes that were seen at about the same time together, each incident at most once
- * per interval, and its end. Pure.
- */
+/** Decides what a channel reports now, what it stores, and what waits for the next check. Pure. */
 export function planAlerts(input: AlertsInput): PlannedAlerts {
   const { settings, state, reported, now, isOnce } = input;
   const rows = new Map(reported.map((row) => [alertKey(row), row]));
@@ -123,23 +119,22 @@ export function planAlerts(input: AlertsInput): PlannedAlerts {
   const fresh = present.filter((condition) => isNew(condition, rows.get(alertKey(condition)), input));
   const repeated = present.filter((condition) => isToRepeat(condition, rows.get(alertKey(condition)), input));
   const missing = reported.filter((row) => isOpen(row) && !presentKeys.has(alertKey(row)));
-  // After a change of its settings, the channel does not even report that such an alert is over.
+  // If its settings now exclude an alert, the channel does not report that it is over.
   const isExcluded = ({ alert, source }: SentAlert): boolean => {
     const [kind = ''] = alert.split(' ', 1);
     return !isCovered(settings, kind, source);
   };
   const ended = missing.filter((row) => !isExcluded(row) && state.knownSources.has(row.source));
-  const seenSince = (keys: readonly string[]) => new Map(keys.map((key) => [key, input.pending.get(key) ?? now]));
-  // Others are gathered in the same message until nothing new was seen for `waits` periods, or the first has waited long.
-  const isGathered = (pending: ReadonlyMap<string, number>, waits: number): boolean => {
+  const firstSeen = (keys: readonly string[]) => new Map(keys.map((key) => [key, input.pending.get(key) ?? now]));
+  const isTimeToReport = (pending: ReadonlyMap<string, number>, quietWaits: number): boolean => {
     const [first, last] = [Math.min(...pending.values()), Math.max(...pending.values())];
-    return isOnce || now - last >= waits * settings.group_wait || now - first >= MAX_WAITS * settings.group_wait;
+    return isOnce || now - last >= quietWaits * settings.group_wait || now - first >= MAX_WAITS * settings.group_wait;
   };
-  const begins = seenSince(fresh.map(alertKey));
-  const ends = seenSince(ended.map(alertKey));
+  const begins = firstSeen(fresh.map(alertKey));
+  const ends = firstSeen(ended.map(alertKey));
   return {
-    begun: isGathered(begins, 1) ? [...fresh, ...repeated] : repeated,
-    over: isGathered(ends, END_WAITS) ? ended : [],
+    begun: isTimeToReport(begins, QUIET_WAITS.begin) ? [...fresh, ...repeated] : repeated,
+    over: isTimeToReport(ends, QUIET_WAITS.end) ? ended : [],
     keep: [
       ...missing.filter(isExcluded).map((row) => Object.assign({}, row, { over_at: now })),
       ...baselineRows(input, rows),
@@ -148,7 +143,7 @@ export function planAlerts(input: AlertsInput): PlannedAlerts {
   };
 }
 
-/** True if the end of a reported alert is not reported yet; changes of tables have none. */
+/** True if the end of a reported alert is not reported yet. A change of a table has no end. */
 export function isOpen({ alert, over_at }: SentAlert): boolean {
   return over_at === null && !alert.startsWith('schema_change');
 }
@@ -157,7 +152,7 @@ function isCovered({ on, sources }: ChannelSettings, kind: string, source: strin
   return (on ?? ALERT_KINDS).some((each) => each === kind) && sources?.includes(source) !== false;
 }
 
-/** The conditions that the channel reports. A resource that is overdue because it fails is one incident. */
+/** Returns the conditions that the channel reports. If a resource is overdue because it fails, only the failure is. */
 function coveredConditions(settings: ChannelSettings, all: readonly Condition[]): Condition[] {
   const covered = all.filter(({ kind, source }) => isCovered(settings, kind, source));
   const names = new Set(covered.map(({ kind, source, resource }) => `${kind} ${source} ${resource}`));
@@ -167,7 +162,7 @@ function coveredConditions(settings: ChannelSettings, all: readonly Condition[])
   });
 }
 
-/** A table change is new if it is later than the last reported one; without a row for it, none is. */
+/** A change of a table is new if it is later than the last reported one, or than the first complete copy (`baselineRows`). */
 function isNew({ kind, since }: Condition, row: SentAlert | undefined, { settings, now }: AlertsInput): boolean {
   if (kind === 'schema_change') return row !== undefined && since > row.since;
   if (row === undefined) return true;
@@ -179,7 +174,7 @@ function isToRepeat({ kind }: Condition, row: SentAlert | undefined, { settings,
   return now - row.told_at >= settings.repeat;
 }
 
-/** Rows for resources that just got their first complete copy: later changes of their tables are reported. */
+/** Returns a row for each resource that has just got its first complete copy: later changes of its tables are reported. */
 function baselineRows(input: AlertsInput, rows: ReadonlyMap<string, SentAlert>): SentAlert[] {
   const { channel, settings, state, now } = input;
   return state.copied.flatMap(({ source, resource, lastChangeAt: since }) => {
@@ -188,7 +183,7 @@ function baselineRows(input: AlertsInput, rows: ReadonlyMap<string, SentAlert>):
   });
 }
 
-/** The rows that store reported conditions; of several with one key, the last one counts. */
+/** Returns the rows that store reported conditions; of several with one key, the last one counts. */
 export function reportedRows(begun: readonly Condition[], { channel, reported, now }: AlertsInput): SentAlert[] {
   const open = new Map(reported.filter(isOpen).map((row) => [alertKey(row), row]));
   return begun

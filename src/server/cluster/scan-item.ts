@@ -7,7 +7,7 @@ import { errorReport, SyncError } from '../../model/errors.ts';
 import { scrubOwn } from '../../observe/scrub.ts';
 import type { RunReport, RunWatcher } from '../../sync/report.ts';
 import type { App } from '../app.ts';
-import { KnownPauses } from '../controls/known-pauses.ts';
+import { PausedResources } from '../controls/paused-resources.ts';
 import type { StoredSuccess } from '../schedule/due.ts';
 import type { ItemEnd, ScanItem } from '../work-items/work-items.ts';
 import type { WorkQueue } from '../work-items/work-queue.ts';
@@ -85,7 +85,7 @@ export async function performScan(
   signal: AbortSignal,
 ): Promise<ItemEnd<ScanItemResult>> {
   const noRun = { source, run_id: '', resources: [] };
-  const pauses = new KnownPauses(app.warehouse, clock);
+  const pauses = new PausedResources(app.warehouse, clock);
   try {
     if (await pauses.isPaused(resource)) return { is: 'done', result: { report: { ...noRun, status: 'interrupted' } } };
     const stored = await readCheckpoint(app.warehouse.own, resource);

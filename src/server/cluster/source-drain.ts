@@ -6,7 +6,7 @@ import { SyncError } from '../../model/errors.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import { repeatUntilAborted } from '../../model/waiting.ts';
 import type { App } from '../app.ts';
-import { KnownPauses } from '../controls/known-pauses.ts';
+import { PausedResources } from '../controls/paused-resources.ts';
 import type { Drain } from '../inbox/drain.ts';
 import type { WatchedSource } from '../source-supervisor.ts';
 import { startDrain } from '../start-drain.ts';
@@ -54,7 +54,7 @@ export class SourceDrain {
     this.#drain = startDrain({
       ...options,
       signal: this.#fetches.signal,
-      pauses: new KnownPauses(app.warehouse, clock),
+      pauses: new PausedResources(app.warehouse, clock),
       scan: (resource, command) =>
         queueNewScan(queue, { kind: 'walk', source: name, resource, command }, clock, signal),
       isResponsible: (resources) =>

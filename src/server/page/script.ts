@@ -1,4 +1,5 @@
-// The JavaScript of the pages, which refreshes them in the browser.
+// The JavaScript of the status pages. It refreshes them in the browser every few seconds without losing what the user has
+// scrolled to, opened or selected. `page-frame.ts` puts it into each page.
 
 /** Seconds between two refreshes of a visible page. */
 const REFRESH_SECONDS = 5;
@@ -6,102 +7,100 @@ const REFRESH_SECONDS = 5;
 export const RELOAD_SECONDS = 60;
 
 /**
- * Runs in the browser. It writes times in the reader's zone, by the clock of the server, and updates ages. It fetches
- * the page again and replaces its content, but keeps scroll position, open folds and focus;
- * only `main` is parsed, because this page's policy forbids the rest. It waits while the tab is hidden or text is selected,
- * and reports a lost connection.
+ * `refresh` is the main function. Times are written in the user's zone, by the clock of the server. Only `main` of the
+ * fetched page is parsed, because the content security policy forbids the rest.
  */
 export const REFRESH_SCRIPT = `(() => {
   'use strict';
-  const every = ${REFRESH_SECONDS * 1_000};
-  let wait = every, timer = 0, busy = false, served = 0, servedAt = 0;
+  const REFRESH_MS = ${REFRESH_SECONDS * 1_000};
+  let waitMs = REFRESH_MS, timer = 0, isRefreshing = false, serverTime = 0, receivedAt = 0;
   const byId = (id) => document.getElementById(id);
-  const two = (n) => String(n).padStart(2, '0');
-  const span = (seconds) => {
+  const twoDigits = (n) => String(n).padStart(2, '0');
+  const formatSpan = (seconds) => {
     const s = Math.max(0, Math.round(seconds)), m = Math.floor(s / 60), h = Math.floor(s / 3600), d = Math.floor(s / 86400);
-    if (d > 0) return d + 'd ' + two(h % 24) + 'h';
-    if (h > 0) return h + 'h ' + two(m % 60) + 'm';
-    return m > 0 ? m + 'm ' + two(s % 60) + 's' : s + 's';
+    if (d > 0) return d + 'd ' + twoDigits(h % 24) + 'h';
+    if (h > 0) return h + 'h ' + twoDigits(m % 60) + 'm';
+    return m > 0 ? m + 'm ' + twoDigits(s % 60) + 's' : s + 's';
   };
-  const dayOf = (t) => t.getFullYear() + '-' + two(t.getMonth() + 1) + '-' + two(t.getDate());
-  const whole = (t) => dayOf(t) + ' ' + two(t.getHours()) + ':' + two(t.getMinutes()) + ':' + two(t.getSeconds());
-  const zoneAt = (t) => { const m = -t.getTimezoneOffset(); return m === 0 ? 'UTC' : 'UTC' + (m < 0 ? '-' : '+') + Math.floor(Math.abs(m) / 60) + (m % 60 ? ':' + two(Math.abs(m) % 60) : ''); };
-  const began = () => { served = Date.parse(byId('as-of').dateTime); servedAt = performance.now(); };
-  const forms = {
-    ago: (t, at) => at - t < 1500 ? 'just now' : span((at - t) / 1000) + ' ago',
-    in: (t, at) => t - at < 1000 ? 'now' : 'in ' + span((t - at) / 1000),
-    for: (t, at) => span((at - t) / 1000),
-    moment: (t, at) => dayOf(t) === dayOf(new Date(at)) ? whole(t).slice(11) : whole(t),
-    zoned: (t) => whole(t) + ' ' + zoneAt(t),
+  const dayOf = (t) => t.getFullYear() + '-' + twoDigits(t.getMonth() + 1) + '-' + twoDigits(t.getDate());
+  const fullTime = (t) => dayOf(t) + ' ' + twoDigits(t.getHours()) + ':' + twoDigits(t.getMinutes()) + ':' + twoDigits(t.getSeconds());
+  const zoneAt = (t) => { const m = -t.getTimezoneOffset(); return m === 0 ? 'UTC' : 'UTC' + (m < 0 ? '-' : '+') + Math.floor(Math.abs(m) / 60) + (m % 60 ? ':' + twoDigits(Math.abs(m) % 60) : ''); };
+  const noteServerTime = () => { serverTime = Date.parse(byId('as-of').dateTime); receivedAt = performance.now(); };
+  const formats = {
+    ago: (t, at) => at - t < 1500 ? 'just now' : formatSpan((at - t) / 1000) + ' ago',
+    in: (t, at) => t - at < 1000 ? 'now' : 'in ' + formatSpan((t - at) / 1000),
+    for: (t, at) => formatSpan((at - t) / 1000),
+    moment: (t, at) => dayOf(t) === dayOf(new Date(at)) ? fullTime(t).slice(11) : fullTime(t),
+    zoned: (t) => fullTime(t) + ' ' + zoneAt(t),
   };
   const writeTimes = () => {
-    const at = served + performance.now() - servedAt;
+    const at = serverTime + performance.now() - receivedAt;
     for (const e of document.querySelectorAll('time[datetime]')) {
-      const t = new Date(e.dateTime), form = forms[e.dataset.as], text = form ? form(t, at) : e.textContent;
+      const t = new Date(e.dateTime), format = formats[e.dataset.as], text = format ? format(t, at) : e.textContent;
       if (e.textContent !== text) e.textContent = text;
-      if (e.title) e.title = whole(t) + ' ' + zoneAt(t);
+      if (e.title) e.title = fullTime(t) + ' ' + zoneAt(t);
     }
     byId('zone').textContent = 'all times in ' + (Intl.DateTimeFormat().resolvedOptions().timeZone || 'your zone');
   };
-  const later = () => { clearTimeout(timer); if (!document.hidden) timer = setTimeout(refresh, wait); };
-  const selecting = () => { const s = getSelection(); return (s !== null && !s.isCollapsed); };
-  const lost = (text) => { const at = byId('lost'); at.textContent = text; at.hidden = text === ''; document.body.classList.toggle('cut-off', text !== ''); };
-  const reach = 'a[href],summary,[tabindex]';
-  const keep = (old) => {
+  const scheduleRefresh = () => { clearTimeout(timer); if (!document.hidden) timer = setTimeout(refresh, waitMs); };
+  const isSelecting = () => { const s = getSelection(); return (s !== null && !s.isCollapsed); };
+  const showLost = (text) => { const at = byId('lost'); at.textContent = text; at.hidden = text === ''; document.body.classList.toggle('cut-off', text !== ''); };
+  const FOCUSABLE = 'a[href],summary,[tabindex]';
+  const rememberView = (old) => {
     const folded = new Map([...old.querySelectorAll('details[id]')].map((e) => [e.id, e.open]));
     const scrolled = [...old.querySelectorAll('.wide[id]')].map((e) => [e.id, e.scrollLeft]);
     const focused = old.contains(document.activeElement) ? document.activeElement : null;
     const id = focused === null ? '' : focused.id || focused.parentElement?.id || '';
-    const nth = focused === null ? -1 : [...old.querySelectorAll(reach)].indexOf(focused);
+    const nth = focused === null ? -1 : [...old.querySelectorAll(FOCUSABLE)].indexOf(focused);
     return (fresh) => {
       for (const [id, open] of folded) { const e = byId(id); if (e) e.open = open; }
       for (const [id, left] of scrolled) { const e = byId(id); if (e) e.scrollLeft = left; }
       if (focused === null) return;
       const named = id === '' ? null : byId(id);
-      const e = named === null ? fresh.querySelectorAll(reach)[nth] : named.matches('details') ? named.querySelector('summary') : named;
+      const e = named === null ? fresh.querySelectorAll(FOCUSABLE)[nth] : named.matches('details') ? named.querySelector('summary') : named;
       e?.focus({ preventScroll: true });
     };
   };
-  const exchange = (old, fresh) => {
-    const restore = keep(old);
-    const made = document.adoptNode(fresh);
-    old.replaceWith(made);
-    restore(made);
+  const replaceMain = (old, fresh) => {
+    const restore = rememberView(old);
+    const adopted = document.adoptNode(fresh);
+    old.replaceWith(adopted);
+    restore(adopted);
   };
   const showPage = (text) => {
     const [found] = /<main[^]*<\\/main>/.exec(text) || [''];
     const fresh = new DOMParser().parseFromString(found, 'text/html').querySelector('main');
     if (fresh === null) throw new Error('it sent no page of mine');
     const { title, icon } = fresh.dataset;
-    exchange(document.querySelector('main'), fresh);
-    began();
+    replaceMain(document.querySelector('main'), fresh);
+    noteServerTime();
     writeTimes();
     if (document.title !== title) document.title = title;
     document.querySelector('link[rel=icon]').href = icon;
   };
   const refresh = async () => {
-    if (busy || document.hidden) return;
-    if (selecting()) return later();
-    busy = true;
+    if (isRefreshing || document.hidden) return;
+    if (isSelecting()) return scheduleRefresh();
+    isRefreshing = true;
     try {
       const answer = await fetch(location.href, { cache: 'no-store', signal: AbortSignal.timeout(20000) });
       if (!answer.ok) throw new Error('it answers ' + answer.status);
       const text = await answer.text();
-      if (!selecting()) showPage(text);
-      lost('');
-      wait = every;
+      if (!isSelecting()) showPage(text);
+      showLost('');
+      waitMs = REFRESH_MS;
     } catch (error) {
       const why = /^it /.test(error.message) ? error.message : 'no answer';
-      lost('Connection lost (' + why + '). What is shown is as of ' + byId('as-of').textContent + '; trying again.');
-      wait = Math.min(wait * 2, 30000);
+      showLost('Connection lost (' + why + '). What is shown is as of ' + byId('as-of').textContent + '; trying again.');
+      waitMs = Math.min(waitMs * 2, 30000);
     } finally {
-      busy = false;
-      later();
+      isRefreshing = false;
+      scheduleRefresh();
     }
   };
   document.addEventListener('visibilitychange', () => { if (document.hidden) clearTimeout(timer); else refresh(); });
-  began();
+  noteServerTime();
   writeTimes();
-  later();
+  scheduleRefresh();
 })();
 `;

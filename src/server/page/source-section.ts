@@ -68,7 +68,6 @@ export function attentionList(
 
 type FindingGroup = readonly [Attention, ...Attention[]];
 
-/** Groups equal findings of different sources or resources. */
 export function groupFindings(found: readonly Attention[]): FindingGroup[] {
   const groups = Map.groupBy(found, ({ severity, what, next }) => JSON.stringify([severity, what, next]));
   return [...groups.values()].flatMap(([first, ...same]) => (first === undefined ? [] : [[first, ...same] as const]));

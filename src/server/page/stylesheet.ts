@@ -1,4 +1,4 @@
-// The CSS of the pages.
+// The CSS of the status pages (`page-frame.ts`). The colours of a state, from good to bad: `fine`, `look`, `late`, `down`.
 
 export const STYLESHEET = `
 :root{color-scheme:light dark;--bg:#f6f7f8;--panel:#fff;--text:#1b1d21;--quiet:#5c626b;--line:#e2e5e9;--field:#858c96;--soft:#f1f3f5;

@@ -1,43 +1,46 @@
-// Bodies of requests: which are accepted, reading them within limits, and the JSON in them.
+// Receives the bodies of webhook requests: refuses requests that are not acceptable before their body is read, reads bodies
+// within limits of memory, and returns the JSON in them. Anyone can send requests to this address, so thousands of large or
+// slow ones must neither fill the memory nor keep real deliveries out.
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { brotliDecompressSync, gunzipSync, inflateSync } from 'node:zlib';
 import type { SignatureScheme } from '../../config/profile/signature-scheme.ts';
 import { echoChallenge } from '../signature/challenges.ts';
 
-/** A body, or why there is none; its memory counts until it is disposed. The rest of such a request is unread. */
-export interface ReceivedBody extends Disposable {
+/** A body, or why it was not read to its end. Its memory counts until it is disposed. */
+export interface WebhookBody extends Disposable {
+  /** `gone`: the sender has closed the connection. */
   readonly body: Buffer | 'too_large' | 'overloaded' | 'gone';
-  /** Counts what was unpacked from it as well. */
+  /** Adds the memory of what was decompressed from it. */
   count(bytes: number): void;
 }
 
-/** A body that is being received, or held until its request is answered. */
-interface HeldBody {
+/** A body in memory: while it is received, and then until its request is answered. */
+interface BufferedBody {
   bytes: number;
   /** Stops receiving it; null once it is complete. */
-  cut: (() => void) | null;
+  refuse: (() => void) | null;
 }
 
 const MIN_BUFFER_BYTES = 2_048;
 
-/** Reads bodies, and limits the memory that those of all connections take together. */
+/** Reads bodies, and limits the memory that the bodies of all connections take together. */
 export class BodyBudget {
   readonly #maxBytes: number;
-  readonly #bodies = new Set<HeldBody>();
+  readonly #bodies = new Set<BufferedBody>();
   #bytes = 0;
 
   constructor(maxBytes: number) {
     this.#maxBytes = maxBytes;
   }
 
-  /** Reads a body of at most `maxBytes`. It is `gone` if its sender has closed the connection. */
-  async read(request: IncomingMessage, maxBytes: number): Promise<ReceivedBody> {
-    const { promise, resolve } = Promise.withResolvers<ReceivedBody['body']>();
-    const held: HeldBody = { bytes: 0, cut: () => resolve('overloaded') };
+  /** Reads a body of at most `maxBytes`. */
+  async read(request: IncomingMessage, maxBytes: number): Promise<WebhookBody> {
+    const { promise, resolve } = Promise.withResolvers<WebhookBody['body']>();
+    const buffered: BufferedBody = { bytes: 0, refuse: () => resolve('overloaded') };
     let buffer = Buffer.alloc(0);
-    /** Copies into one growing buffer: a body that comes byte by byte must not cost a buffer for each. */
+    /** Copies each chunk into one growing buffer: a body that comes byte by byte must not cost a buffer for each. */
     const onData = (chunk: Buffer): void => {
-      const { bytes: length } = held;
+      const { bytes: length } = buffered;
       const needed = length + chunk.length;
       if (needed > maxBytes) return resolve('too_large');
       if (needed > buffer.length) {
@@ -46,37 +49,37 @@ export class BodyBudget {
         buffer = grown;
       }
       chunk.copy(buffer, length);
-      this.#add(held, chunk.length);
+      this.#add(buffered, chunk.length);
     };
-    const onEnd = (): void => resolve(buffer.subarray(0, held.bytes));
+    const onEnd = (): void => resolve(buffer.subarray(0, buffered.bytes));
     const onClose = (): void => resolve('gone');
     // `close` follows an `error`.
     request.on('error', () => undefined);
     request.on('data', onData).on('end', onEnd).on('close', onClose);
     const body = await promise;
     request.off('data', onData).off('end', onEnd).off('close', onClose).pause();
-    held.cut = null;
-    return { body, count: (bytes) => this.#add(held, bytes), [Symbol.dispose]: () => this.#release(held) };
+    buffered.refuse = null;
+    return { body, count: (bytes) => this.#add(buffered, bytes), [Symbol.dispose]: () => this.#release(buffered) };
   }
 
-  /** If all bodies are too large together, cuts the largest one that is being received: deliveries are small. */
-  #add(held: HeldBody, bytes: number): void {
-    this.#bodies.add(held);
-    held.bytes += bytes;
+  /** If all bodies together are too large, refuses the largest one that is being received, because deliveries are small. */
+  #add(buffered: BufferedBody, bytes: number): void {
+    this.#bodies.add(buffered);
+    buffered.bytes += bytes;
     this.#bytes += bytes;
     if (this.#bytes <= this.#maxBytes) return;
-    const receiving = [...this.#bodies].filter(({ cut }) => cut !== null);
-    receiving.toSorted((a, b) => b.bytes - a.bytes)[0]?.cut?.();
+    const receiving = [...this.#bodies].filter(({ refuse }) => refuse !== null);
+    receiving.toSorted((a, b) => b.bytes - a.bytes)[0]?.refuse?.();
   }
 
-  #release(held: HeldBody): void {
-    if (this.#bodies.delete(held)) this.#bytes -= held.bytes;
+  #release(buffered: BufferedBody): void {
+    if (this.#bodies.delete(buffered)) this.#bytes -= buffered.bytes;
   }
 }
 
 const FORM_TYPE = 'application/x-www-form-urlencoded';
 
-/** The media type of a `Content-Type`, without its parameters. */
+/** Returns the media type of a `Content-Type`, without its parameters. */
 function mediaTypeIn(contentType = ''): string {
   const [type = ''] = contentType.split(';', 1);
   return type.trim().toLowerCase();
@@ -100,8 +103,8 @@ export interface AcceptedRequests {
 const JSON_TYPE = /^application\/(?:json|[\w.!#$&^-]{1,80}\+json)$/;
 
 /**
- * Accepts JSON; forms if the scheme signs the body; plain text if the sender verifies the address with it.
- * Browsers send the latter two to any address without a preflight request, but cannot sign them.
+ * Accepts JSON; forms only if the request is signed, because any web page can make a browser send one; plain text only if
+ * the sender verifies the address of the receiver with it.
  */
 export function acceptedRequests(scheme: SignatureScheme, maxBody: number): AcceptedRequests {
   const echo = echoChallenge(scheme);
@@ -130,8 +133,8 @@ export function refusalBeforeBody(
 }
 
 /**
- * Returns the JSON in a verified body: decompressed, and out of the field `payload` of a form, as GitHub sends it; or the
- * reason if there is none.
+ * Returns the JSON in a verified body, decompressed. GitHub may send it in the field `payload` of a form. If there is no
+ * JSON, returns the reason.
  */
 export function jsonIn(
   body: Buffer,

@@ -1,11 +1,12 @@
-// The schedules of all resources of one source.
+// Runs the schedules of one source: keeps each of its resources fresh, independently of the others. If the listing of
+// `images` hangs or fails, `content` is still synced on time.
 import { type Logger, schedule as scheduleTask, type ScheduledTask } from 'node-cron';
 import type { ScheduleSettings } from '../../config/settings.ts';
 import { SyncError } from '../../model/errors.ts';
 import type { SyncCommand } from '../../sync/plan.ts';
 import type { RunReport } from '../../sync/report.ts';
 import { resourceTimes } from './due.ts';
-import { ResourceSchedule, type ScheduleState, type ScheduleParts } from './resource.ts';
+import { ResourceSchedule, type ScheduleParts, type ScheduleState } from './resource.ts';
 
 export interface SchedulerOptions extends Omit<ScheduleParts, 'resource' | 'times'> {
   source: string;
@@ -18,7 +19,6 @@ const EVERY_MINUTE = '* * * * *';
 const nothing = (): void => undefined;
 const SILENT_LOGGER: Logger = { info: nothing, warn: nothing, error: nothing, debug: nothing };
 
-/** Keeps the resources of one source fresh, independently: one that hangs or fails never delays another. */
 export class Scheduler {
   readonly #schedules: ReadonlyMap<string, ResourceSchedule>;
   readonly #stopping = new AbortController();
@@ -33,9 +33,9 @@ export class Scheduler {
     this.#schedules = new Map(schedules);
   }
 
-  /** Runs what is due from now on. */
   start(): void {
-    // A schedule sleeps until its next time; after a suspend, or a change of the clock or the stored state, it is woken.
+    // Each schedule sleeps until its next time. It is woken every minute, because the machine may have been suspended, or
+    // the clock or the stored state may have changed.
     this.#check = scheduleTask(EVERY_MINUTE, () => this.#wakeAll(), {
       timezone: 'UTC',
       noOverlap: true,
@@ -53,17 +53,17 @@ export class Scheduler {
   }
 
   /**
-   * As `ResourceSchedule.requestScan`, for a user. Rejects with `SyncError('interrupted')` when the scheduler stops, and
-   * with `SyncError('settings_invalid')`.
+   * Scans a resource for a user, at once or after the scan in progress, and returns the report of that scan. Throws
+   * `SyncError('settings_invalid')` for an unknown resource, and `SyncError('interrupted')` when the scheduler stops.
    */
   readonly scanNow = async (resource: string, command: SyncCommand): Promise<RunReport> =>
     this.#scheduleOf(resource).requestScan(command, true);
 
-  /** As `scanNow`, for a delivery: after a failure, or if the service requested a wait, it waits as long as the schedule. */
+  /** Scans a resource for a webhook: waits if the schedule waits, after a failure or because the service requested it. */
   readonly scanWhenAllowed = async (resource: string, command: SyncCommand): Promise<RunReport> =>
     this.#scheduleOf(resource).requestScan(command, false);
 
-  /** Forgets failures of these resources, and the wait after them. */
+  /** Forgets that these resources failed, so that they are scanned without the wait after a failure. */
   retry(resources: readonly string[]): void {
     for (const resource of resources) this.#schedules.get(resource)?.retry();
   }

@@ -1,4 +1,7 @@
 // Decides whether a webhook request is authentic, by the signature scheme of its source.
+//
+// Example: the scheme of Stripe signs `{ts}.{body}`, and the header `Stripe-Signature: t=1732090000,v1=6f2a…` has the time
+// as the part `t` and the signature under the label `v1`. The same bytes are signed here with the secret and compared.
 import { createHash } from 'node:crypto';
 import {
   hasToken,
@@ -42,7 +45,7 @@ export function createVerifier(
     });
   }
   const keys = keysOf(scheme, secrets);
-  // A family is a prefix of header names, such as `webhook` and `svix`: the headers of a delivery show which one it has.
+  // Senders of one scheme use different prefixes of header names (families), such as `webhook-id` or `svix-id`.
   const families = scheme.families.map((family) => schemeInFamily(scheme, family));
   return (delivery, now) => {
     const active = keys.filter(({ until }) => now <= until);
@@ -66,32 +69,30 @@ function verifyDelivery(
 ): SignatureVerdict | SignatureRefusal {
   const sent = readSignature(scheme, delivery);
   if (typeof sent === 'string') return sent;
-  const { parts, items } = sent;
+  const { parts, items: signatures } = sent;
   const ts = timestampIn(delivery, scheme, parts);
   if (ts === null) return 'no_timestamp';
   const id = signedId(scheme, delivery, parts);
   if (id === null) return 'no_id';
   const content = signedContent({ scheme, delivery, parts, id, ts, publicUrl });
   if (content === null) return 'bad_content';
-  // Tries all keys, whatever the result is, so that the time of a response does not tell which one was right.
-  const matching = keys.filter((key) =>
-    key.matches(
-      content,
-      items.filter(({ label }) => label === key.item).map(({ text }) => text),
-    ),
-  );
+  // All keys are tried, even after a match, so that the time of a response does not show which one is right.
+  const matching = keys.filter((key) => {
+    const texts = signatures.filter(({ label }) => label === key.item).map(({ text }) => text);
+    return key.matches(content, texts);
+  });
   if (matching.length === 0) return 'bad_signature';
   const { timestamp } = scheme;
   const sentAt = timestamp === null ? null : checkTimestamp(ts, timestamp, now);
   return typeof sentAt === 'string' ? sentAt : { ok: true, ...deliveryId(scheme, delivery, parts), sentAt };
 }
 
-/** Without blanks and commas, which occur in several headers of one name that were joined. */
+/** An id without blanks and commas: those may come from several headers of one name that were joined. */
 const USABLE_ID = /^[\x21-\x2b\x2d-\x7e]{1,200}$/;
 
 /**
- * Returns the signed id; '' if the scheme signs none, null if the delivery has none that can be used. The id must not
- * contain the text that follows it in the signed content: `a.1` and `2` would be signed like `a` and `1.2`.
+ * Returns the signed id; '' if the scheme signs none, null if the delivery has no usable one. The id must not contain the
+ * character that separates it in the signed content: id `a.1` with time `2` would have the signature of `a` with `1.2`.
  */
 function signedId({ id, signed }: SignatureScheme, delivery: Delivery, parts: SignatureParts): string | null {
   const at = signed.findIndex((segment) => typeof segment !== 'string' && segment.token === 'id');
@@ -103,8 +104,8 @@ function signedId({ id, signed }: SignatureScheme, delivery: Delivery, parts: Si
 }
 
 /**
- * Returns the id by which repeats are recognised. If neither the id nor a time is signed, anyone who has captured a
- * delivery could repeat it under other ids for ever: then it is identified by its body.
+ * Returns the id by which repeats are recognised. If neither the id nor a time is signed, an attacker who has captured a
+ * delivery could repeat it with other ids for ever, so the hash of the body is the id.
  */
 function deliveryId(
   scheme: SignatureScheme,
@@ -138,7 +139,7 @@ interface SignedFacts {
   publicUrl: string | null;
 }
 
-/** The bytes of each token of a scheme's template; null if the delivery has no such piece, or one that no sender signs. */
+/** The bytes of each token in the template of a scheme; null if the delivery lacks them, or they cannot have been signed. */
 const TOKEN_BYTES: Readonly<Record<TokenName, (facts: SignedFacts, name: string) => Buffer | null>> = {
   id: ({ id }) => wireBytes(id),
   ts: ({ ts }) => wireBytes(ts),
@@ -168,13 +169,13 @@ export function signedContent(facts: SignedFacts): Buffer[] | null {
 function wireBytes(text: string | null): Buffer | null {
   if (text === null) return null;
   const bytes = Buffer.from(text, 'latin1');
-  // A character beyond one byte would be cut to some other one.
+  // A character of more than one byte was not sent: `latin1` would change it to another one.
   return bytes.toString('latin1') === text ? bytes : null;
 }
 
 /**
- * `name:value;name:value`, sorted, of the headers that the delivery lists as signed. An attacker could leave headers out of
- * the list, so it must contain those that the scheme requires, the list itself among them.
+ * Returns `name:value;name:value`, sorted, for the headers that the delivery lists as signed. An attacker could leave
+ * headers out of the list, so it must contain those that the scheme requires, and itself.
  */
 function listedHeaders({ scheme, delivery }: SignedFacts): Buffer | null {
   const list = scheme.signed_headers && onlyHeader(delivery, scheme.signed_headers.from.name);

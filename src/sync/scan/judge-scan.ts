@@ -9,7 +9,6 @@ import { cursorOfScan } from '../feed/feed-response.ts';
 import type { Warning } from '../report.ts';
 import type { RunContext } from '../run-progress.ts';
 
-/** Conclusions from the end of a scan. */
 export interface ScanVerdict {
   /** True if the scan saw every record, or the profile accepts a scan of which nothing shows it. */
   isComplete: boolean;
@@ -25,7 +24,6 @@ export interface ScanVerdict {
   mayRepeat: boolean;
 }
 
-/** The end of a scan, and what follows from it. */
 export interface EndedScan {
   end: ScanEnd;
   verdict: ScanVerdict;

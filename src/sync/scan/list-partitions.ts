@@ -92,7 +92,6 @@ function sortedValues(parents: readonly Parent[]): string[] {
   return [...values].toSorted((a, b) => (a < b ? -1 : 1));
 }
 
-/** Reads the live rows of the parent. */
 async function liveParents(
   { warehouse, signal }: ResourceContext,
   profile: Extract<PartitionProfile, { parent: string }>,

@@ -5,7 +5,7 @@ import type { CompiledQuery } from 'kysely';
 import { DescendingOrder, isNewestFirst } from '../../checks/filter.ts';
 import { filterQuery, listingScan } from '../../checks/listing-scan.ts';
 import type { CheckpointRow } from '../../database/own-tables.ts';
-import { deleteSeenPages, readSeenPages, saveSeenPage, saveCheckpoint } from '../../database/state/checkpoints.ts';
+import { deleteSeenPages, readSeenPages, saveCheckpoint, saveSeenPage } from '../../database/state/checkpoints.ts';
 import { saveCounters } from '../../database/state/runs.ts';
 import { resolveUnseenRejects } from '../../database/state/stored-rows.ts';
 import { openPageLoader, type PageFacts, type PageOutcome } from '../../load/page-loader.ts';
@@ -192,7 +192,6 @@ async function readStoredPages(
   return pages;
 }
 
-/** A page that is being committed. */
 interface CommittedPage {
   page: Page;
   facts: PageFacts;

@@ -133,15 +133,8 @@ async function supplyMissing(
   if (!(await confirmSeenEarlier(context, attempt.plan.mode, seen, missing - added.size))) return null;
   const checkpoint = { ...ifComplete, walk_credential: null };
   await context.owned.commit([saveCheckpoint(context.warehouse.own, checkpoint)]);
-  const concluded = {
-    ...verdict,
-    isComplete: true,
-    allowsDeletes: false,
-    incompleteReasons: [],
-    needsCatchUp: false,
-    mayRepeat: false,
-  };
-  return { checkpoint, verdict: concluded };
+  const solved = { incompleteReasons: [], needsCatchUp: false, mayRepeat: false };
+  return { checkpoint, verdict: { ...verdict, ...solved, isComplete: true, allowsDeletes: false } };
 }
 
 /** Loads what the filter lists as changed since a scan began; the checkpoint stays that of a scan that missed records. */

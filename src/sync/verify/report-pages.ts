@@ -42,14 +42,9 @@ export async function* readFinalWindows(context: RunContext, windows: ReportWind
   const comparesTotals = rows.every(({ totals }) => totals === null);
   const isCutShort = ({ body, page }: FullAnswer): boolean =>
     comparesTotals && isShort(compareTotals(windows.totals, body, page.records));
-  const options = {
-    windows,
-    hasEnd: asksForEnd(context.profile),
-    lane: 'backfill',
-    fullPageSize: null,
-    maxWindows: Infinity,
-    until: rows.at(-1)?.window_end ?? '',
-  } as const;
+  const until = rows.at(-1)?.window_end ?? '';
+  const hasEnd = asksForEnd(context.profile);
+  const options = { windows, hasEnd, lane: 'backfill', fullPageSize: null, maxWindows: Infinity, until } as const;
   const newestFirst = rows.map((row) => ({ start: row.window_start, end: row.window_end })).toReversed();
   const queue = new RangeQueue(context, options, newestFirst);
   try {

@@ -1,7 +1,8 @@
 import { once } from 'node:events';
 import { SMTPServer } from 'smtp-server';
 import { expect, it, onTestFinished } from 'vitest';
-import { begunMessage, type AlertMessage, sendMessage } from '../../../src/server/alerts/message.ts';
+import { begunMessage, type AlertMessage } from '../../../src/server/alerts/message.ts';
+import { sendMessage } from '../../../src/server/alerts/send-message.ts';
 import { alertReceiver, SECRET_PATH } from '../../support/alert-receiver.ts';
 import { channelWith, conditionOf } from './alert-samples.ts';
 

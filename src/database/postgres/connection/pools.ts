@@ -1,4 +1,5 @@
-// Connection pools, one per connection string, shared by all sources of this thread.
+// Connection pools, one per connection string, shared by all sources of this thread: hundreds of sources in one database,
+// each in its schema, take eight connections and not eight each. The last source that is closed ends the pool.
 import { Socket } from 'node:net';
 import { Pool, type PoolConfig } from 'pg';
 import type { Clock } from '../../../model/clock.ts';
@@ -6,7 +7,6 @@ import { connectionId, type PostgresAddress, shownAddress } from '../address.ts'
 import { VALUE_PARSERS } from './column-types.ts';
 import type { PostgresSchema } from './transact.ts';
 
-/** Connections of one thread to one database; hundreds of sources share them. */
 const MAX_CONNECTIONS = 8;
 const CONNECT_TIMEOUT_MS = 10_000;
 const IDLE_TIMEOUT_MS = 30_000;
@@ -59,7 +59,7 @@ function createPool(connection: string): SharedPool {
     pipeline: true,
     application_name: 'content-sync',
     types: VALUE_PARSERS,
-    // A connection attempt that hangs must not keep the process alive.
+    // A hanging connection attempt must not keep the process alive; an open connection must (`ref` below).
     stream: () => new Socket().unref(),
   };
   const pool = new Pool(config);

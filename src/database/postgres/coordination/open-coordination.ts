@@ -1,16 +1,14 @@
-// State that all processes on one server share: budgets of rate limits, and which process leads a source.
+// State that all processes on one Postgres server share: the budget of each rate limit, so that together they stay within
+// it, and which process leads a source, so that only one runs its schedule.
 import { randomUUID } from 'node:crypto';
-import { type QueryResult, types } from 'pg';
 import * as firstTables from '../../../../migrations/coordination/001-coordination.ts';
 import * as tokenTables from '../../../../migrations/coordination/002-tokens.ts';
 import * as controlTables from '../../../../migrations/coordination/003-controls.ts';
 import type { Clock } from '../../../model/clock.ts';
 import type { Coordination, StoredBudget } from '../../coordination.ts';
-import type { SharedStatements } from '../../database.ts';
 import { openDatabase } from '../connection/open-database.ts';
-import { borrowDatabase } from '../connection/pools.ts';
-import { onlyRow, toQuery } from '../connection/session.ts';
-import { COMMON_SCHEMA, type PostgresSchema, execute, NOW_MS, retrying } from '../connection/transact.ts';
+import { onlyRow } from '../connection/session.ts';
+import { COMMON_SCHEMA, execute, NOW_MS } from '../connection/transact.ts';
 import type { PostgresAddress } from '../address.ts';
 
 const COORDINATION_TABLES = {
@@ -21,7 +19,7 @@ const COORDINATION_TABLES = {
 /** Opens the coordination of the database at an address. Throws `ConfigError`. */
 export async function openCoordination({ connection }: PostgresAddress, clock: Clock): Promise<Coordination> {
   const url = new URL(connection);
-  // A separate pool: a request must not wait until pages are written.
+  // Another name gives a pool of its own, so that a request does not wait until pages are written.
   url.searchParams.set('application_name', 'content-sync-hub');
   const opened = await openDatabase({ connection: url.href, schema: COMMON_SCHEMA }, clock, COORDINATION_TABLES);
   const run = execute(opened.database);
@@ -31,7 +29,7 @@ export async function openCoordination({ connection }: PostgresAddress, clock: C
       return { ...row, version: row.version ?? 0 };
     },
     swapBudget: async (name, version, state) => {
-      // The random id identifies a change that had to be sent twice.
+      // A lost connection makes `run` send the statement again: the random id shows that the change was stored already.
       const change = [name, version, state, randomUUID()];
       const row = onlyRow(await run<StoredBudget & { isStored: boolean }>(SWAP_BUDGET, change));
       // The server does not send the new state back.
@@ -44,13 +42,14 @@ export async function openCoordination({ connection }: PostgresAddress, clock: C
   };
 }
 
-/** Returns a row for the time even if no budget is stored. */
+/** Always returns a row, with the time of the server, even if no budget is stored. */
 const READ_BUDGET = `SELECT state, version, ${NOW_MS} AS now FROM (SELECT $1::text AS name) asked
   LEFT JOIN ${COMMON_SCHEMA}.budgets USING (name)`;
 
 /**
- * It also writes an unchanged row: only then a statement sees the change that it waited for. Versions follow the clock,
- * so that a version which a crash of the server lost is not used again. Commits do not wait for the disk.
+ * Writes the row even if its version is another one: only then does the statement see a change for which it has waited.
+ * Versions follow the clock, so a version that a crash of the server has lost is not used again. Commits do not wait for
+ * the disk.
  */
 const SWAP_BUDGET = `INSERT INTO ${COMMON_SCHEMA}.budgets AS stored (name, state, version, change, changed_at)
   VALUES ($1, $3, greatest($2::bigint + 1, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint), $4, now())
@@ -66,40 +65,10 @@ function replacedIfExpected(column: string): string {
   return `CASE WHEN stored.version = $2 THEN excluded.${column} ELSE stored.${column} END`;
 }
 
-/** Sources are sorted, so that two processes do not deadlock. */
+/** Takes or renews leads. Sources are sorted, so that two processes do not deadlock. */
 const LEAD = `INSERT INTO ${COMMON_SCHEMA}.leads AS led (source, owner, until)
   SELECT DISTINCT source, $2, now() + $3 * interval '1 millisecond' FROM pg_catalog.unnest($1::text[]) AS asked (source)
   ORDER BY source
   ON CONFLICT (source) DO UPDATE SET owner = excluded.owner, until = excluded.until
     WHERE led.owner = excluded.owner OR led.until <= now()
   RETURNING source`;
-
-/** Statements of the work queue are short, except for those that create its tables. */
-const QUERY_TIMEOUT_MS = 60_000;
-
-/** Statements on tables that all sources share: those of the work queue. Opens no connection. */
-export function sharedStatements(address: PostgresAddress, clock: Clock): SharedStatements {
-  const { database, release } = borrowDatabase(address, clock);
-  return {
-    execute: execute(database),
-    run: (text, values, retryForMs) => retrying(database, { retryForMs }, () => run(database, text, values)),
-    close: release,
-  };
-}
-
-/** After an error the connection is not used again: it may be in the middle of a transaction. */
-async function run({ pool }: PostgresSchema, text: string, values?: readonly unknown[]): Promise<{ rows: unknown[] }> {
-  const client = await pool.connect();
-  let hasFailed = true;
-  try {
-    const answer: QueryResult | QueryResult[] = await client.query({
-      ...toQuery(text, values, QUERY_TIMEOUT_MS),
-      types,
-    });
-    hasFailed = false;
-    // A text of several statements has several results.
-    return { rows: [answer].flat().flatMap(({ rows }): unknown[] => rows) };
-  } finally {
-    client.release(hasFailed);
-  }
-}

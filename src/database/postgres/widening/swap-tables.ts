@@ -1,4 +1,7 @@
-// Replaces tables by rebuilt ones, and drops tables, with the rights and limits that others set on them.
+// Replaces the tables of a resource by rebuilt ones (`content-sync rebuild`), and drops tables.
+//
+// Administrators may have granted rights on a table, or restricted it, for example by row level security. The new table
+// gets the same. If it could not, nothing is changed: otherwise readers would see rows that they must not see.
 import { escapeIdentifier as quoted } from 'pg';
 import { ConfigError, SyncError } from '../../../model/errors.ts';
 import { internalColumns } from '../../table-layout.ts';
@@ -6,11 +9,11 @@ import { growthOutdated, type TableRemoval, type TableStaging, type TableSwap } 
 import { hideInternalTables } from '../connection/schema-rights.ts';
 import { asStep, type Session } from '../connection/session.ts';
 import { causeCode, type PostgresSchema, transact } from '../connection/transact.ts';
-import { renameFormerViews, createViews, emptyViews, planViewChanges } from '../views/change-views.ts';
+import { createViews, emptyViews, planViewChanges, renameFormerViews } from '../views/change-views.ts';
 import { createDeletedIndex, createTable, prefixedName, updateComments } from './ddl.ts';
 import { lockTables, transactExclusively } from './grow-tables.ts';
 
-/** Creates empty tables under other names. */
+/** Creates empty tables under temporary names. The caller fills them before `swapTables`. */
 export async function stageTables(database: PostgresSchema, staging: TableStaging): Promise<void> {
   const { lease, shape, names, references } = staging;
   const stage = async (session: Session): Promise<void> => {
@@ -23,7 +26,7 @@ export async function stageTables(database: PostgresSchema, staging: TableStagin
       await execute(createTable(staged, collated));
       if (table.path.length === 0) await execute(createDeletedIndex(staged));
     }
-    // Default privileges would let readers see the rows without the limits of the current tables.
+    // By default privileges, readers could see the rows here without the restrictions of the current tables.
     await hideInternalTables(session, database.schema);
   };
   await transact(database, stage, { lease, mayRepeat: true });
@@ -33,7 +36,7 @@ export async function stageTables(database: PostgresSchema, staging: TableStagin
 const DEPENDED_ON = '2BP01';
 const IN_USE = new Set([DEPENDED_ON, '42703', '42883']);
 
-/** Replaces tables by the staged ones, with the rights, limits and comments of the former tables. */
+/** Replaces tables by the staged ones, which get the rights, restrictions and comments of the former tables. */
 export async function swapTables(database: PostgresSchema, swap: TableSwap): Promise<void> {
   try {
     await transactExclusively(database, swap.lease, (session) => swapIn(session, swap));
@@ -44,12 +47,12 @@ export async function swapTables(database: PostgresSchema, swap: TableSwap): Pro
 }
 
 async function swapIn(session: Session, swap: TableSwap): Promise<void> {
-  const { shape, names, dropped, standing, views, statements, claim } = swap;
+  const { shape, names, dropped, existingViews, views, statements, claim } = swap;
   const { execute } = session;
   await session.runAll([{ ...asStep(claim), errorIfNoRow: growthOutdated }, ...renameFormerViews(views)]);
-  await refuseLostLimits(session, dropped, PUBLICATIONS);
-  const belongings = await readBelongings(session, swap);
-  const managed = new Set([...standing.keys(), ...views.map(({ name }) => name)]);
+  await refuseLostRestrictions(session, dropped, PUBLICATIONS);
+  const restoreStatements = await readRestoreStatements(session, swap);
+  const managed = new Set([...existingViews.keys(), ...views.map(({ name }) => name)]);
   const plan = await planViewChanges(session, views, []);
   await lockTables(session, dropped, await emptyViews(session, [...managed], dropped));
   await execute(`DROP TABLE ${dropped.map(quoted).join(', ')}`);
@@ -64,30 +67,31 @@ async function swapIn(session: Session, swap: TableSwap): Promise<void> {
     await execute(`ALTER INDEX ${quoted(before)} RENAME TO ${quoted(prefixedName('_sync_deleted_', root.name))}`);
   }
   await session.runAll(statements.map(asStep));
-  // All views were emptied.
+  // All views were emptied above, so all are created again.
   const detached = new Map(views.map(({ name }) => [name, '']));
   for (const statement of createViews({ ...plan, retyped: [], detached }, new Map())) await execute(statement);
-  for (const statement of belongings) await execute(statement);
+  for (const statement of restoreStatements) await execute(statement);
 }
 
-interface Belonging extends Record<string, unknown> {
+/** A right, restriction, comment, trigger or index of a former table, as the statement that creates it. */
+interface RestoreStatement extends Record<string, unknown> {
   table: string;
-  /** Null for one of the whole table. */
+  /** Null if it concerns the whole table. */
   column: string | null;
   statement: string;
 }
 
-/** Returns the statements that restore rights, limits, comments, and external triggers and indexes of the tables. */
-async function readBelongings({ execute }: Session, { shape, dropped }: TableSwap): Promise<string[]> {
+/** Returns the statements that the new tables and columns need to have what users set on the former ones. */
+async function readRestoreStatements({ execute }: Session, { shape, dropped }: TableSwap): Promise<string[]> {
   const added = shape.tables.map(({ name }) => name).filter((name) => !dropped.includes(name));
-  const { rows } = await execute<Belonging>(BELONGINGS, [dropped, added]);
+  const { rows } = await execute<RestoreStatement>(RESTORE_STATEMENTS, [dropped, added]);
   const columns = new Map(
     shape.tables.map((table) => [
       table.name,
       new Set([...table.key, ...[...internalColumns(table), ...table.columns].map(({ name }) => name)]),
     ]),
   );
-  const fits = ({ table, column }: Belonging): boolean =>
+  const fits = ({ table, column }: RestoreStatement): boolean =>
     columns.has(table) && (column === null || columns.get(table)?.has(column) === true);
   return rows.filter(fits).map(({ statement }) => statement);
 }
@@ -96,7 +100,7 @@ async function readBelongings({ execute }: Session, { shape, dropped }: TableSwa
 const OLD_TABLES = `old AS (SELECT * FROM pg_class WHERE oid = ANY(
   ARRAY(SELECT to_regclass(pg_catalog.quote_ident(name)) FROM pg_catalog.unnest($1::text[]) AS name)))`;
 
-const BELONGINGS = `
+const RESTORE_STATEMENTS = `
   WITH ${OLD_TABLES},
   who AS (SELECT 0::oid AS oid, 'PUBLIC' AS name UNION ALL SELECT oid, pg_catalog.quote_ident(rolname) FROM pg_roles)
   SELECT relname AS "table", NULL AS "column", pg_catalog.format('GRANT %s ON %I TO %s', privilege_type, relname, who.name)
@@ -142,7 +146,7 @@ export async function dropTables(database: PostgresSchema, removal: TableRemoval
   const { lease, tables, views, statements } = removal;
   const drop = async (session: Session): Promise<void> => {
     const { execute } = session;
-    await refuseLostLimits(session, tables, LIMITS);
+    await refuseLostRestrictions(session, tables, RESTRICTIONS);
     for (const statement of await emptyViews(session, [...views.keys()], tables)) await execute(statement);
     if (tables.length > 0) await execute(`DROP TABLE IF EXISTS ${tables.map(quoted).join(', ')}`);
     await session.runAll(statements.map(asStep));
@@ -154,13 +158,16 @@ export async function dropTables(database: PostgresSchema, removal: TableRemoval
   }
 }
 
-/** Only the owner of a publication may add a table again. */
+/** Publications that have a table. Only their owner could add the new table. */
 const PUBLICATIONS = `
   SELECT pg_catalog.format('publication %I', pubname) AS what, relname FROM old
     JOIN pg_publication_rel AS published ON prrelid = old.oid JOIN pg_publication AS p ON p.oid = prpubid`;
 
-/** Limits that an administrator set on a table. The last one: default privileges would give a role more rights. */
-const LIMITS = `${PUBLICATIONS}
+/**
+ * Restrictions that an administrator set on a table. The last one is a default privilege that was revoked on this table:
+ * a new table would have it again.
+ */
+const RESTRICTIONS = `${PUBLICATIONS}
   UNION ALL SELECT 'row level security', relname FROM old WHERE relrowsecurity
   UNION ALL SELECT pg_catalog.format('policy %I', polname), relname FROM old JOIN pg_policy ON polrelid = old.oid
   UNION ALL SELECT pg_catalog.format('trigger %I', tgname), relname FROM old JOIN pg_trigger ON tgrelid = old.oid AND NOT tgisinternal
@@ -172,11 +179,11 @@ const LIMITS = `${PUBLICATIONS}
       AND grantee <> relowner AND privilege_type = 'SELECT' AND NOT EXISTS (SELECT FROM aclexplode(relacl) AS given
         WHERE given.grantee = later.grantee AND given.privilege_type = 'SELECT')`;
 
-/** Throws `ConfigError('table_in_use')` if a table that is created again would lack some of the `limits`. */
-async function refuseLostLimits({ execute }: Session, tables: readonly string[], limits: string): Promise<void> {
+/** Throws `ConfigError('table_in_use')` if a table has a restriction that `query` finds: a new table would lack it. */
+async function refuseLostRestrictions({ execute }: Session, tables: readonly string[], query: string): Promise<void> {
   const { rows } = await execute<{ what: string; name: string }>(
     `WITH ${OLD_TABLES}
-      SELECT DISTINCT what, pg_catalog.quote_ident(relname) AS name FROM (${limits}) AS found ORDER BY name, what`,
+      SELECT DISTINCT what, pg_catalog.quote_ident(relname) AS name FROM (${query}) AS found ORDER BY name, what`,
     [tables],
   );
   if (rows.length === 0) return;

@@ -1,4 +1,5 @@
-// The inbox of webhook deliveries in a SQLite file.
+// The inbox of webhook deliveries in a SQLite file, which is separate from the copy: a delivery is stored within
+// milliseconds even while a scan writes pages. `database/inbox.ts` has the statements.
 import type { Database } from 'better-sqlite3';
 import type { CompiledQuery } from 'kysely';
 import type { Clock } from '../../../model/clock.ts';
@@ -23,18 +24,18 @@ export async function openInbox(file: string, clock: Clock): Promise<Inbox> {
   return sqliteInbox(await openInboxFile(file, clock), file);
 }
 
-/** The file itself, configured so that commits survive a power cut. */
+/** Opens the file, configured so that commits survive a power cut. */
 export function openInboxFile(file: string, clock: Clock): Promise<OpenFile<InboxTables>> {
   return openFile<InboxTables>(file, clock, { migrations: INBOX_MIGRATIONS, configure });
 }
 
 function configure(db: Database): void {
   db.pragma('journal_mode = WAL');
-  // This build of SQLite falls back to NORMAL with the first write to a log, which a power cut may lose.
+  // With NORMAL, the default of this build of SQLite for a file with a log, a power cut may lose the last commits.
   db.pragma('synchronous = FULL');
   db.pragma(`cache_size = -${CACHE_SIZE_KIB}`);
   db.pragma('temp_store = MEMORY');
-  // Erased deliveries must not be found in free space.
+  // Deleted data is overwritten with zeros, so that erased deliveries cannot be found in the file.
   db.pragma('secure_delete = ON');
   db.pragma('journal_size_limit = 8388608');
 }
@@ -60,16 +61,16 @@ function sqliteInbox(open: OpenFile<InboxTables>, file: string): Inbox {
       throw databaseError(error, file);
     }
   };
-  /** True if the log still holds erased deliveries, because a reader needed it when they were erased. */
+  /** True while the log still has erased deliveries, because a reader was using it. */
   let isLogDirty = false;
   return {
     ...inboxQueries(own, close),
     // IMMEDIATE, because a read that turns into a write fails at once if another process has written in between.
     write: (deliveries) =>
-      translateErrors(() => name.runBetweenChecks(() => withRoom(db, () => write.immediate(deliveries)))),
+      translateErrors(() => name.runBetweenChecks(() => makeRoomIfFull(db, () => write.immediate(deliveries)))),
     settle: async (updates) => {
       const statements = updateStatements(own, updates);
-      await translateErrors(() => retryWhileLocked(() => withRoom(db, () => runAll.immediate(statements))));
+      await translateErrors(() => retryWhileLocked(() => makeRoomIfFull(db, () => runAll.immediate(statements))));
       if (updates.some(({ erases }) => erases)) isLogDirty = !(await emptyLog(open));
     },
     figures: async () => {
@@ -82,8 +83,8 @@ function sqliteInbox(open: OpenFile<InboxTables>, file: string): Inbox {
   };
 }
 
-/** If the disk is full, the log may still fit into the file: then it restarts, and the next attempt finds room in it. */
-function withRoom<T>(db: Database, work: () => T): T {
+/** If the disk is full, moves the log into free pages of the database file: the next attempt then writes over the log. */
+function makeRoomIfFull<T>(db: Database, work: () => T): T {
   try {
     return work();
   } catch (error) {

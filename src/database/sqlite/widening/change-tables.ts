@@ -9,9 +9,9 @@ import { columnDefinitions } from '../../table-layout.ts';
 import type { ViewChange } from '../../view-dialect.ts';
 import {
   growthOutdated,
-  TableInUseError,
   type ShapeGrowth,
   tableExists,
+  TableInUseError,
   type TableRemoval,
   type TableStaging,
   type TableSwap,
@@ -107,7 +107,7 @@ export function stageTables(db: Database, { shape, names }: TableStaging): void 
 
 /** Replaces tables by the staged ones. */
 export function swapTables(db: Database, swap: TableSwap): void {
-  const { shape, names, dropped, standing: existingViews, views, claim } = swap;
+  const { shape, names, dropped, existingViews, views, claim } = swap;
   if (run(db, claim) === 0) throw growthOutdated();
   const indexesAndTriggers = readDependents(db, dropped, '');
   dropFormerViews(db, views);

@@ -1,4 +1,5 @@
-// Which resources of a source a user has paused, and syncs that stop when their resource is paused.
+// Obeys `content-sync pause`: knows which resources of a source a user has paused, and stops a sync whose resource is paused
+// meanwhile. The command runs in another process, so it is noticed by reading the warehouse.
 import { readPauses } from '../../database/state/server-state.ts';
 import type { Warehouse } from '../../database/warehouse.ts';
 import type { Clock } from '../../model/clock.ts';
@@ -8,12 +9,11 @@ import type { SyncCommand } from '../../sync/plan.ts';
 import type { RunReport, RunWatcher } from '../../sync/report.ts';
 import type { App } from '../app.ts';
 
-/** Another process may pause a resource at any time. */
+/** For how long a reading counts. Webhooks ask for every record, so each must not cost a query. */
 const MAX_AGE_MS = 1_000;
 const CHECK_INTERVAL_MS = 2_000;
 
-/** The paused resources of a source, cached briefly, because every record needs them. */
-export class KnownPauses {
+export class PausedResources {
   readonly #warehouse: Warehouse;
   readonly #clock: Clock;
   #paused: ReadonlySet<string> = new Set();
@@ -25,7 +25,6 @@ export class KnownPauses {
     this.#clock = clock;
   }
 
-  /** Throws what the warehouse throws. */
   async isPaused(resource: string): Promise<boolean> {
     if (this.#clock.monotonic() - this.#readAt >= MAX_AGE_MS) {
       await (this.#reading ??= this.#read().finally(() => (this.#reading = null)));
@@ -41,17 +40,17 @@ export class KnownPauses {
     watcher: RunWatcher,
     signal: AbortSignal,
   ): Promise<RunReport> {
-    const paused = new AbortController();
+    const pausing = new AbortController();
     const reason = new SyncError('interrupted', `${resource} was paused`, { recovery: 'stop' });
     const ended = new AbortController();
     const watching = AbortSignal.any([signal, ended.signal]);
     void repeatUntilAborted({ clock: this.#clock, everyMs: CHECK_INTERVAL_MS, signal: watching }, async () => {
-      if (await this.isPaused(resource)) paused.abort(reason);
+      if (await this.isPaused(resource)) pausing.abort(reason);
     });
     try {
-      // Names the resource, so that a scheduled full sync stays one even after an interrupted backfill.
+      // With a command by resource, a scheduled full sync does not resume a backfill that was interrupted.
       const request = { command: { [resource]: command }, resources: [resource], restart: false, watcher };
-      return await app.sync({ ...request, signal: AbortSignal.any([signal, paused.signal]) });
+      return await app.sync({ ...request, signal: AbortSignal.any([signal, pausing.signal]) });
     } finally {
       ended.abort();
     }
