@@ -21,7 +21,7 @@ import { changesStoredRows, changeTypes, shapeChanges } from '../rows/evolve-sha
 import { storedValue } from '../rows/records/as-record.ts';
 import { type ShapedPage, type ShapeInput, shapeRecords } from '../rows/shape-page.ts';
 import type { ShapeProfile } from '../rows/shape-tree.ts';
-import { coverRows, type ViewGrowth, viewGrowth } from './grow-views.ts';
+import { growCalendarForRows, type ViewGrowth, planViewGrowth } from './grow-views.ts';
 import type { LoadContext } from './load-context.ts';
 import { shapeOf } from './prepare-page.ts';
 
@@ -168,7 +168,7 @@ async function rewritePage(context: LoadContext, bodies: readonly StoredBody[]):
   const shaped = await shapeAndGrow(context, records);
   if (shaped.grown) return;
   const last = bodies.length < RECORDS_PER_PAGE ? null : (bodies.at(-1)?.id ?? null);
-  await coverRows(context, shaped.rows);
+  await growCalendarForRows(context, shaped.rows);
   await rewriteRows(warehouse, {
     lease: owned.lease(),
     resource: owned.resource,
@@ -208,7 +208,7 @@ async function evolveTables(
   const wide = new Map<string, string>();
   for (;;) {
     const mayNarrow = growth.dropsOthers === true;
-    const planned = await viewGrowth(context, growth.after, { held: new Set(held.keys()), mayNarrow });
+    const planned = await planViewGrowth(context, growth.after, { held: new Set(held.keys()), mayNarrow });
     const { views, comments, claim, growths } = planned;
     if (held.size === 0) for (const { name, query } of planned.plan) wide.set(name, query);
     const statements = [...planned.statements, ...remembered];
