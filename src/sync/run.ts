@@ -34,7 +34,7 @@ import {
   type Warning,
   withAccepted,
 } from './report.ts';
-import { type ItemProof, resourceContext, type ResourceContext } from './resource-context.ts';
+import { type ItemProof, createResourceContext, type ResourceContext } from './resource-context.ts';
 import { newProgress, type RunContext, sharedKeyWarnings } from './run-progress.ts';
 import { notSynced } from './scan/resume-scan.ts';
 import { syncResource } from './sync-resource.ts';
@@ -67,7 +67,7 @@ async function runResources(options: RunOptions): Promise<RunReport> {
     for (const owned of acquired) {
       const { resource } = owned;
       const part = interrupted.find((run) => run.resource === resource) ?? null;
-      const context = resourceContext(options, owned, { meter: newMeter(), signal });
+      const context = createResourceContext(options, owned, { meter: newMeter(), signal });
       const each = await prepareResource(options, context, part, lastRuns.get(resource));
       prepared.push({ ...each, notices: notices.get(resource) ?? [] });
     }

@@ -21,7 +21,7 @@ import { fingerprintProfile, startScan } from '../plan.ts';
 import { compareTotals, type FullAnswer, isShort, newTask, RangeQueue } from '../reports/read-range.ts';
 import { readRowsOfRange } from '../reports/replace-range.ts';
 import { dayReading, halvesOf } from '../reports/report-windows.ts';
-import { resourceContext, type SourceContext } from '../resource-context.ts';
+import { createResourceContext, type SourceContext } from '../resource-context.ts';
 import { newProgress, type RunContext } from '../run-progress.ts';
 import { concludeScan, pagesOf } from '../scan/load-pages.ts';
 import { waitFor } from '../scan/scan-until-complete.ts';
@@ -255,7 +255,7 @@ export function readingContext(
   };
   const meter = newMeter();
   return {
-    ...resourceContext(source, owned, { meter, signal }),
+    ...createResourceContext(source, owned, { meter, signal }),
     run: { run_id: source.runId, resource: shape.resource, command: 'verify', mode: 'full' },
     progress: newProgress('full', [], meter),
     watcher: { started: doNothing, page: doNothing, ended: doNothing },
