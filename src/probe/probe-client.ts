@@ -5,7 +5,7 @@ import { rateDialectSchema } from '../config/profile/rate-dialect.ts';
 import { MemoryReservation } from '../http/body/answer-memory.ts';
 import { createAgent, createExchange, type SendRequest } from '../http/exchange.ts';
 import { type AnswerHeaders, createJudge } from '../http/outcome/outcome-table.ts';
-import { interpret } from '../http/outcome/read-answer.ts';
+import { readResponseBody } from '../http/outcome/read-answer.ts';
 import { readAnswerLimits } from '../http/rate-limit/answer-limits.ts';
 import { createRateLimiter, type RateLimiter } from '../http/rate-limit/rate-limiter.ts';
 import { firstTarget, redirectTarget, type RequestTarget } from '../http/redirect.ts';
@@ -256,7 +256,7 @@ export class ProbeClient implements AsyncDisposable {
         const reservation = new MemoryReservation();
         try {
           const wire = await this.#exchange(request, { count: () => undefined, reservation });
-          const { response: seen, bytes } = interpret(wire, () => true, { ...BODY_LIMITS, reservation });
+          const { response: seen, bytes } = readResponseBody(wire, () => true, { ...BODY_LIMITS, reservation });
           const limits = readAnswerLimits({ ...wire, body: seen.json }, dialect);
           const { outcome, reason } = judge({ ...seen, limits });
           const { status, headers } = wire;

@@ -28,7 +28,7 @@ import type { Clock } from '../model/clock.ts';
 import { runScope } from '../observe/log.ts';
 import { scrubOwn } from '../observe/scrub.ts';
 import { deleteReleased, type VerifiedDeletes } from '../sync/deletes/verify-deletes.ts';
-import { createFilesLane, type FilesLane, withFiles } from '../sync/files/files-lane.ts';
+import { createFileSync, type FileSync, syncWithFiles } from '../sync/files/sync-files.ts';
 import type { SyncCommand } from '../sync/plan.ts';
 import type { ResourceRebuilt } from '../sync/rebuild-resource.ts';
 import { type RefetchOutcome, refetchOwned, type RefetchRequest } from '../sync/refetch.ts';
@@ -76,7 +76,7 @@ export interface Probe {
 
 export interface App extends Probe {
   readonly warehouse: Warehouse;
-  readonly files: FilesLane;
+  readonly files: FileSync;
   readonly ownedResources: OwnedResources;
   /** Sends requests again that the service refused; with `now` also ignores a wait that it requested. */
   retry(now: boolean): Promise<void>;
@@ -126,7 +126,7 @@ export async function openApp(options: AppOptions): Promise<App> {
   const uses = { warehouse, ownedResources, client, listing, proofs: new Map<string, ItemProof>() };
   const scrub = (text: string): string => scrubOwn(text, secrets);
   const context = { ...settings, ...uses, clock, scrub, keepRunsMs: source.keep_runs };
-  const files = createFilesLane({ ...context, ...known, maxWaitMs: source.max_wait, settings: source.files });
+  const files = createFileSync({ ...context, ...known, maxWaitMs: source.max_wait, settings: source.files });
   opened.defer(() => files.close());
   const open = opened.move();
   const run = () => ({ ...context, runId: newRunId(clock) });
@@ -140,8 +140,8 @@ export async function openApp(options: AppOptions): Promise<App> {
     sync: async (request) => {
       const parts = run();
       const sync = () => runSync({ ...request, ...parts });
-      const lane = { ...parts, settings: source.files, lane: files, log: options.log, signal: request.signal };
-      return request.files === true ? withFiles(lane, sync) : sync();
+      const context = { ...parts, settings: source.files, fileSync: files, log: options.log, signal: request.signal };
+      return request.files === true ? syncWithFiles(context, sync) : sync();
     },
     refetch: (request) => refetchOwned(run(), request),
     confirmReleased: (resource, signal) => deleteReleased(run(), resource, signal),

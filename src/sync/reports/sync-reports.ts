@@ -35,9 +35,9 @@ import type { RunContext } from '../run-progress.ts';
 import { endWarnings, judgeScan } from '../scan/load-pages.ts';
 import {
   compareTotals,
-  distinctRecords,
-  isShort,
-  newTask,
+  selectDistinctRecords,
+  hasMissingRows,
+  createTask,
   type FullAnswer,
   type RangeAnswer,
   type RangeOptions,
@@ -190,7 +190,7 @@ async function syncRange(
 
 /** Splits a range into two tasks; null if it is one window. */
 function halve(range: ReportRange): RangeTask[] | null {
-  return halvesOf(range)?.map(newTask) ?? null;
+  return halvesOf(range)?.map(createTask) ?? null;
 }
 
 /** What was too much for one response will be so for the next ones. */
@@ -237,7 +237,7 @@ function withoutUnfinished(
     });
   }
   const ended = endingWith(range, addDays(options.until, -1));
-  return ended === range ? [] : [newTask(ended)];
+  return ended === range ? [] : [createTask(ended)];
 }
 
 /** Writes a response, unless the range has to be requested again: returns what to process in its place. */
@@ -251,7 +251,7 @@ async function applyAnswer(
   const { windows, reading } = scan;
   const { range, former } = task;
   const responses = task.responses + 1;
-  const records = distinctRecords(page.records, profile);
+  const records = selectDistinctRecords(page.records, profile);
   refuseOutside(records, range, windows, reading);
 
   const verdict = judgeScan(end, profile, former?.end ?? null);
@@ -262,7 +262,7 @@ async function applyAnswer(
   }
   const differs = compareTotals(windows.totals, body, records);
   if (differs.length > 0 && !profile.accept.includes('totals')) {
-    const halves = isShort(differs) && scan.splitsByTotals ? splitByTotals(scan, range) : null;
+    const halves = hasMissingRows(differs) && scan.splitsByTotals ? splitByTotals(scan, range) : null;
     if (halves !== null) return halves;
     if (responses < 2) return [{ ...task, responses }];
   }

@@ -18,7 +18,7 @@ import type { ResourceShape } from '../../model/table.ts';
 import type { IncompleteReason, Page, ScanEnd } from '../../pagination/page.ts';
 import { tombstoneOf } from '../../rows/columns/updated-time.ts';
 import { fingerprintProfile, startScan } from '../plan.ts';
-import { compareTotals, type FullAnswer, isShort, newTask, RangeQueue } from '../reports/read-range.ts';
+import { compareTotals, type FullAnswer, hasMissingRows, createTask, RangeQueue } from '../reports/read-range.ts';
 import { readRowsOfRange } from '../reports/replace-range.ts';
 import { dayReading, halvesOf } from '../reports/report-windows.ts';
 import { createResourceContext, type SourceContext } from '../resource-context.ts';
@@ -189,7 +189,7 @@ async function* readReportPages(
   // Totals that were right when the rows were copied show a response that is cut short.
   const comparesTotals = rows.every(({ totals }) => totals === null);
   const isCutShort = ({ body, page }: FullAnswer): boolean =>
-    comparesTotals && isShort(compareTotals(windows.totals, body, page.records));
+    comparesTotals && hasMissingRows(compareTotals(windows.totals, body, page.records));
   const options = {
     windows,
     hasEnd: asksForEnd(context.profile),
@@ -210,7 +210,7 @@ async function* readReportPages(
         continue;
       }
       if ('page' in answer) answer.page.release();
-      queue.putBack((halves ?? []).map(newTask));
+      queue.putBack((halves ?? []).map(createTask));
     }
   } finally {
     await queue.abort();
