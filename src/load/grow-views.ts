@@ -142,7 +142,6 @@ function saveChangedComments(
   return saveComments(own, changed);
 }
 
-/** Converts a view to the form in which the catalog stores it. */
 function toCatalogRow({ name, resource, query, description, columns }: PlannedView): MadeView {
   return {
     view_name: name,

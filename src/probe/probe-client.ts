@@ -7,7 +7,7 @@ import { createAgent, createExchange, type SendRequest } from '../http/exchange.
 import { type AnswerHeaders, createJudge } from '../http/outcome/outcome-table.ts';
 import { readResponseBody } from '../http/outcome/read-answer.ts';
 import { readAnswerLimits } from '../http/rate-limit/answer-limits.ts';
-import { createRateLimiter, type RateLimiter } from '../http/rate-limit/rate-limiter.ts';
+import { BudgetRateLimiter, type RateLimiter } from '../http/rate-limit/rate-limiter.ts';
 import { firstTarget, redirectTarget, type RequestTarget } from '../http/redirect.ts';
 import type { Clock } from '../model/clock.ts';
 import { SyncError } from '../model/errors.ts';
@@ -148,7 +148,7 @@ export class ProbeClient implements AsyncDisposable {
     this.maxRequests = options.maxRequests;
     this.#agent = createAgent(http, network);
     this.#exchange = createExchange(this.#agent, http, clock);
-    this.#limiter = createRateLimiter({ clock, dialect, share: 0.9, concurrency: 1, maxWaitMs: MAX_WAIT_MS });
+    this.#limiter = new BudgetRateLimiter({ clock, dialect, share: 0.9, concurrency: 1, maxWaitMs: MAX_WAIT_MS });
   }
 
   async [Symbol.asyncDispose]() {

@@ -54,7 +54,6 @@ export async function prepareResource(
     resource,
     profile,
     stored,
-    restart,
     interrupted,
     credential,
     hasFeedCursor,

@@ -119,7 +119,7 @@ async function planCatchUp(
     return null;
   }
   const input = { command: 'sync', resource, profile, stored, credential, now } as const;
-  const next = planScan({ ...input, restart: false, interrupted: null });
+  const next = planScan({ ...input, interrupted: null });
   if (next.mode !== 'incremental') return null;
   // The filter never lists records without a time of change, of which one may have moved.
   if (needsCatchUp && (await countUntimedRows(context)) > 0) progress.warnings.push(warning);

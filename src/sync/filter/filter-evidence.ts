@@ -106,9 +106,9 @@ export async function planVerified(
 }
 
 /** A full scan from the beginning, in place of an incremental one whose filter is not trusted. */
-export function fullPlan(input: Omit<PlanInput, 'command' | 'interrupted' | 'restart'>): ScanPlan {
+export function fullPlan(input: Omit<PlanInput, 'command' | 'interrupted'>): ScanPlan {
   const stored = input.stored === null ? null : { ...input.stored, ...NO_SCAN };
-  return planScan({ ...input, stored, command: 'backfill', interrupted: null, restart: false });
+  return planScan({ ...input, stored, command: 'backfill', interrupted: null });
 }
 
 /** Rows that are compared: some of the newest may be newer than the cursor, or be the one in question. */

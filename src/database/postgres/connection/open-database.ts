@@ -10,7 +10,7 @@ import type { PostgresAddress } from '../address.ts';
 import { findDependents, inUseError, refuseOthersViews } from '../widening/dependents.ts';
 import { ownDialect, sessionDialect } from './own-dialect.ts';
 import { borrowDatabase } from './pools.ts';
-import { hideInternalTables, refuseStrangers, refuseWithoutCreate } from './schema-rights.ts';
+import { hideInternalTables, refuseUnsafeObjects, refuseMissingRights } from './schema-rights.ts';
 import { onlyRow } from './session.ts';
 import { COMMIT_MARKS, COMMON_SCHEMA, type PostgresSchema, execute, FORGET_OLD_MARKS, transact } from './transact.ts';
 
@@ -100,11 +100,11 @@ const WAIT_FOR_PAGES = `DO $$ BEGIN IF to_regclass('_sync_leases') IS NOT NULL T
 async function migrateSchema(database: PostgresSchema, tables: TableSet): Promise<void> {
   const { schema, shown } = database;
   const run = execute(database, { retryForMs: OPEN_TIMEOUT_MS });
-  await refuseStrangers(run, database);
+  await refuseUnsafeObjects(run, database);
   // Read without a lock and without the catalog of all schemas: hundreds of sources start together.
   const done = await stepsDone(database, tables);
   if (done !== null && isUpToDate(shown, done, tables.migrations)) return;
-  await refuseWithoutCreate(run, database);
+  await refuseMissingRights(run, database);
   await transact(
     database,
     async (session) => {
@@ -114,7 +114,7 @@ async function migrateSchema(database: PostgresSchema, tables: TableSet): Promis
       if (existing.rowCount === 0) await session.execute(`CREATE SCHEMA ${quoted(schema)}`);
       else {
         // Another role may have created it since the check above.
-        await refuseStrangers(session.execute, database);
+        await refuseUnsafeObjects(session.execute, database);
         await session.execute(WAIT_FOR_PAGES);
       }
       const own = new Kysely({ dialect: sessionDialect(session) });

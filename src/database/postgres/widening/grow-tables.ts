@@ -10,7 +10,7 @@ import {
   type ShapeGrowth,
   tableExists,
 } from '../../warehouse.ts';
-import { refuseStrangers, refuseWithoutCreate } from '../connection/schema-rights.ts';
+import { refuseUnsafeObjects, refuseMissingRights } from '../connection/schema-rights.ts';
 import { asStep, type Session, type Step } from '../connection/session.ts';
 import { causeCode, type PostgresSchema, execute, isLocked, transact } from '../connection/transact.ts';
 import { clearNames, createViews, dropViews, planViews } from '../views/attach-views.ts';
@@ -59,9 +59,9 @@ export async function growTables(database: PostgresSchema, growth: ShapeGrowth):
   });
   const run = execute(database);
   // New columns alone need no rights on the schema.
-  if (created.length + widenings.length > 0) await refuseWithoutCreate(run, database);
+  if (created.length + widenings.length > 0) await refuseMissingRights(run, database);
   // A widening runs definitions of external views again.
-  if (widenings.length > 0) await refuseStrangers(run, database);
+  if (widenings.length > 0) await refuseUnsafeObjects(run, database);
   const steps = [
     // The claim comes first: it makes others wait who are planning another change.
     ...(claim === null ? [] : [{ ...asStep(claim), errorIfNoRow: growthOutdated }]),
