@@ -6,9 +6,9 @@ import { visibleText } from '../model/visible-text.ts';
 import {
   type DecidedDeletes,
   decideDeletes,
-  decidedText,
+  formatDecisions,
   type WaitingDelete,
-  waitingDeletes,
+  readWaitingDeletes,
 } from '../server/controls/decide-deletes.ts';
 import { alignedLines, type CliContext, printReport } from './command/context.ts';
 import {
@@ -37,9 +37,9 @@ export function deletesCommand(context: CliContext): Command {
 function listCommand(context: CliContext): Command {
   return resourceCommand('list', context, async ({ source, resources }) => {
     const warehouse = await openWarehouseToRead(source.warehouse, context.clock);
-    const reading = (): Promise<WaitingDelete[][]> =>
-      Promise.all(resources.map((name) => waitingDeletes(warehouse, name)));
-    const deletes = (await whileOpen(warehouse, reading)).flat();
+    const readAll = (): Promise<WaitingDelete[][]> =>
+      Promise.all(resources.map((name) => readWaitingDeletes(warehouse, name)));
+    const deletes = (await whileOpen(warehouse, readAll)).flat();
     printReport(context, { source: source.name, deletes }, formatTable(deletes));
   }).description('List deletes that are held or not yet verified, oldest first');
 }
@@ -66,7 +66,7 @@ function formatTable(deletes: readonly WaitingDelete[]): string {
 function decideCommand(context: CliContext, decision: DecidedDeletes['decision']): Command {
   return resourceCommand(decision, context, async (chosen, options: DecideOptions) => {
     const decided = await decideInSource(context, chosen, decision, options.id ?? []);
-    printReport(context, { source: chosen.source.name, resources: decided }, decidedText(decided));
+    printReport(context, { source: chosen.source.name, resources: decided }, formatDecisions(decided));
   }).option('--id <id...>', 'Only these records');
 }
 
@@ -79,7 +79,7 @@ async function decideInSource(
 ): Promise<DecidedDeletes[]> {
   const { source, resources, log } = chosen;
   const request = { source: source.name, resources, decision, ids };
-  // Without a warehouse nothing can wait, and none is created.
+  // Throws if there is no warehouse: nothing can wait then, and `openWarehouse` would create one.
   await (await openWarehouseToRead(source.warehouse, context.clock)).close();
   if (decision === 'discard' || (await findServe(chosen)) !== null) {
     const warehouse = await openWarehouse(source.warehouse, context.clock);

@@ -22,7 +22,6 @@ import { startServing } from './serve.ts';
 const RECORDS = { content: 2_000, images: 150, analytics: 20_000 };
 const RATE = { rate: 40, burst: 20 };
 
-/** `content-sync demo`: from an empty folder to an answered question, on this machine. */
 export function demoCommand(context: CliContext): Command {
   return new Command('demo')
     .option('--data <folder>', 'Serve content.ndjson, images.ndjson and analytics.ndjson of this folder')

@@ -21,7 +21,7 @@ import {
 } from './client.ts';
 import { factsOf, type SendRequest, type WireAnswer } from './exchange.ts';
 import { matchSkipRule, type OutcomeVerdict, type ReceivedResponse } from './outcome/outcome-table.ts';
-import { interpret } from './outcome/read-answer.ts';
+import { readResponseBody } from './outcome/read-answer.ts';
 import { hintFor, type JudgedAttempt, requestError, requestId } from './outcome/request-error.ts';
 import { readAnswerLimits } from './rate-limit/answer-limits.ts';
 import type { Attempted, RateLimiter } from './rate-limit/rate-limiter.ts';
@@ -228,7 +228,7 @@ class RunningRequest {
       return { result: { kind: 'redirect', answer }, facts };
     }
     const bounds = { values: http.max_values, digits: http.max_digits, reservation };
-    const reading = interpret(answer, this.#request.isRecord ?? isRecord, bounds);
+    const reading = readResponseBody(answer, this.#request.isRecord ?? isRecord, bounds);
     const limits = readAnswerLimits({ ...answer, body: reading.response.json }, dialect);
     const response = { ...reading.response, limits };
     const verdict = matchSkipRule(skips, response) ?? judge(response);

@@ -21,7 +21,7 @@ import { changesStoredRows, changeTypes, shapeChanges } from '../rows/evolve-sha
 import { storedValue } from '../rows/records/as-record.ts';
 import { type ShapedPage, type ShapeInput, shapeRecords } from '../rows/shape-page.ts';
 import type { ShapeProfile } from '../rows/shape-tree.ts';
-import { coverRows, type ViewGrowth, viewGrowth } from './grow-views.ts';
+import { growCalendarForRows, planViewGrowth, type ViewGrowth } from './grow-views.ts';
 import type { LoadContext } from './load-context.ts';
 import { shapeOf } from './prepare-page.ts';
 
@@ -167,7 +167,7 @@ async function rewritePage(context: LoadContext, bodies: readonly StoredBody[]):
   const shaped = await shapeAndGrow(context, records);
   if (shaped.grown) return;
   const last = bodies.length < RECORDS_PER_PAGE ? null : (bodies.at(-1)?.id ?? null);
-  await coverRows(context, shaped.rows);
+  await growCalendarForRows(context, shaped.rows);
   await rewriteRows(warehouse, {
     lease: owned.lease(),
     resource: owned.resource,
@@ -207,7 +207,7 @@ async function evolveTables(
   const wideQueries = new Map<string, string>();
   for (;;) {
     const options = { held: new Set(blockers.keys()), mayNarrow: growth.dropsOthers === true };
-    const planned = await viewGrowth(context, growth.after, options);
+    const planned = await planViewGrowth(context, growth.after, options);
     const { views, comments, claim } = planned;
     if (blockers.size === 0) for (const { name, query } of planned.plan) wideQueries.set(name, query);
     const statements = [...planned.statements, ...catalogStatements];

@@ -1,5 +1,6 @@
-// Plans which views must be created again after the tables of a resource changed (`viewGrowth`), with the statements that
-// store their definitions. Also keeps the view `calendar` complete, so that each stored time has its day in it (`coverRows`).
+// Keeps the views right while tables grow. If a table gets a column, the views that show it must be created again, in the
+// same transaction (`planViewGrowth`). If a row has a time of a year that the view `calendar` lacks, the days of that year
+// are added before the row is written (`growCalendarForRows`), so that a join with the calendar loses no row.
 import { isDeepStrictEqual } from 'node:util';
 import { type CompiledQuery, type Kysely, sql } from 'kysely';
 import type { Relations } from '../config/profile/profile.ts';
@@ -28,16 +29,17 @@ import { type ExistingViews, planViews, toViewChange } from '../views/plan-views
 import type { ExistingColumn, PlannedView, Relation, ViewedResource, ViewModel } from '../views/view.ts';
 import type { CopiedProfile, LoadContext } from './load-context.ts';
 
-/** All views, which of them must be recreated, and the statements that store their definitions. */
+/** The planned views, and the statements that store their definitions. */
 export interface ViewGrowth {
   plan: readonly PlannedView[];
+  /** All views, and which of them must be created again. */
   views: readonly ViewChange[];
-  /** Comments of all tables that may change, as the profile has them now. */
+  /** The comments of all tables that may change, by the present profile. */
   comments: readonly ColumnComment[];
   statements: readonly CompiledQuery[];
-  /** Fails the change if another process has changed what this was planned from. */
+  /** Fails if another process has changed tables or views since this was planned. */
   claim: CompiledQuery;
-  /** How often tables and views had changed before. */
+  /** How many times tables and views had changed before. */
   growths: number;
 }
 
@@ -45,10 +47,10 @@ export interface ViewGrowth {
 type ViewContext = Pick<LoadContext, 'warehouse' | 'whole' | 'clock'>;
 
 /**
- * Plans the views for the case that the resource has the tables of `after`, and changes nothing. Views named in `held`
- * keep their types.
+ * Plans the views as they must be if the resource has the tables of `after`. Changes nothing. The views in `held` keep the
+ * types of their columns, because external objects depend on them.
  */
-export async function viewGrowth(
+export async function planViewGrowth(
   context: ViewContext,
   after: ResourceShape,
   { held = new Set(), mayNarrow = false }: { held?: ReadonlySet<string>; mayNarrow?: boolean } = {},
@@ -61,7 +63,11 @@ export async function viewGrowth(
   const others = (await readShapes(own)).filter(({ resource }) => resource !== after.resource);
   const shapes = [...others, after];
   const { model, comments } = createModel(context, shapes, await resourcesCopyingFiles(own, whole.resources));
-  const planned = planViews(model, { ...existingViews(whole, stored, names, shapes), typesFixed: held, mayNarrow });
+  const planned = planViews(model, {
+    ...describeExistingViews(whole, stored, names, shapes),
+    typesFixed: held,
+    mayNarrow,
+  });
   // Another session may have dropped a view, with a table or by itself.
   const isThere = ({ name }: PlannedView): boolean => names.has(name.toLowerCase());
   const changed = new Set(planned.filter((view) => !isThere(view) || !isUpToDate(view, stored.get(view.name))));
@@ -74,15 +80,15 @@ export async function viewGrowth(
     statements: [
       ...planned.flatMap(({ name, former }) => (former === undefined ? [] : renameView(own, former, name))),
       ...rememberViews(own, [...changed].map(toCatalogRow), timestampText(clock.now())),
-      ...changedComments(own, comments, await readComments(own)),
+      ...saveChangedComments(own, comments, await readComments(own)),
     ],
     claim: claimGrowth(own, growths),
     growths,
   };
 }
 
-/** The views in the database, and the names that managed views must not use. */
-function existingViews(
+/** Returns the columns of the views in the database, and the names that managed views must not use. */
+function describeExistingViews(
   whole: CopiedProfile,
   stored: ReadonlyMap<string, StoredView>,
   names: ReadonlySet<string>,
@@ -96,15 +102,14 @@ function existingViews(
     });
     columns.set(name, existing);
   }
-  // A resource without a table reserves its name, unless a managed view has it: that view keeps it until the table is
-  // created.
+  // The name of a resource without a table is taken too, unless a managed view has it until the table is created.
   const taken = new Set([...names, ...Object.keys(whole.resources).map((name) => name.toLowerCase())]);
   for (const name of columns.keys()) taken.delete(name.toLowerCase());
   for (const { tables } of shapes) for (const { name } of tables) taken.add(name.toLowerCase());
   return { columns, taken };
 }
 
-/** The resources in the order of the profile, and the comments on their tables and columns. */
+/** Returns the input for planning the views, and the comments on all tables and columns. */
 function createModel(
   { warehouse, whole }: ViewContext,
   shapes: readonly ResourceShape[],
@@ -128,8 +133,8 @@ function createModel(
   return { model: { resources, relations, copied, dialect: warehouse.dialect }, comments: all };
 }
 
-/** Updates the comments of stored columns; those of new columns are stored with the column. */
-function changedComments(
+/** Stores comments that have changed. The comment of a new column is stored with the column. */
+function saveChangedComments(
   own: LoadContext['warehouse']['own'],
   comments: readonly ColumnComment[],
   stored: ReadonlyMap<string, string | null>,
@@ -141,7 +146,6 @@ function changedComments(
   return saveComments(own, changed);
 }
 
-/** The view as the catalog stores it. */
 function toCatalogRow({ name, resource, query, description, columns }: PlannedView): MadeView {
   return {
     view_name: name,
@@ -189,35 +193,37 @@ function hasColumn(table: TableShape, name: string): boolean {
   return table.key.includes(name) || table.columns.some((column) => column.name === name);
 }
 
-// Keeps the view `calendar` complete for all years of the data, and the years for which users plan ahead.
-
+/** Years after the current one that the calendar has, because users plan ahead. */
 const YEARS_AHEAD = 2;
-/** Times outside of these years are typing errors or placeholders. */
+/** Times before this year, or too many years ahead, are typing errors or placeholders. */
 const FIRST_YEAR = 1970;
 const MAX_YEARS_AHEAD = 10;
 
 /**
- * Adds the days that the calendar lacks, up to two years ahead, when a run begins. Later rows bring their own days
- * (`coverRows`), so the tables themselves are read only if there is no calendar yet, as after an upgrade.
+ * Adds the days that the calendar lacks, up to two years ahead, when a run begins. The tables are searched for times only
+ * if there is no calendar yet, as after an upgrade.
  */
 export async function growCalendar({ warehouse, owned, clock }: LoadContext): Promise<void> {
   const year = yearOf(clock.now());
-  const stored = await yearsOfCalendar(warehouse.own);
-  const found = stored === null ? await yearsOfTables(warehouse, year) : null;
+  const stored = await readCalendarYears(warehouse.own);
+  const found = stored === null ? await readTableYears(warehouse, year) : null;
   owned.years = await extendCalendar(warehouse, stored, found, year);
 }
 
-/** Adds the years of rows before the rows are written, so that a kill leaves no row without its day. */
-export async function coverRows({ warehouse, owned, clock }: LoadContext, rows: readonly TableRows[]): Promise<void> {
+/** Adds the days of rows before the rows are written, so that no row is without its day after a kill. */
+export async function growCalendarForRows(
+  { warehouse, owned, clock }: LoadContext,
+  rows: readonly TableRows[],
+): Promise<void> {
   if (rows.length === 0) return;
   const year = yearOf(clock.now());
-  const found = yearsOfRows(rows, year);
-  owned.years ??= await yearsOfCalendar(warehouse.own);
+  const found = findYears(rows, year);
+  owned.years ??= await readCalendarYears(warehouse.own);
   if (owned.years !== null && (found === null || (found[0] >= owned.years[0] && found[1] <= owned.years[1]))) return;
   owned.years = await extendCalendar(warehouse, owned.years, found, year);
 }
 
-/** Adds missing years and returns all years of the calendar. */
+/** Adds missing years. Returns the first and the last year of the calendar. */
 async function extendCalendar(
   warehouse: Warehouse,
   stored: Years | null,
@@ -236,8 +242,8 @@ function yearOf(ms: number): number {
   return new Date(ms).getUTCFullYear();
 }
 
-/** The first and the last year of all stored times. */
-async function yearsOfTables(warehouse: Warehouse, year: number): Promise<Years | null> {
+/** Reads the first and the last year of all stored times; null if there are none. */
+async function readTableYears(warehouse: Warehouse, year: number): Promise<Years | null> {
   const years: number[] = [];
   for (const table of (await readShapes(warehouse.own)).flatMap(({ tables }) => tables)) {
     const span = await warehouse.rows.timeSpan(table, table.columns.filter(isTime), plausibleTimes(year));
@@ -246,8 +252,8 @@ async function yearsOfTables(warehouse: Warehouse, year: number): Promise<Years 
   return years.length === 0 ? null : [Math.min(...years), Math.max(...years)];
 }
 
-/** The first and the last year of the plausible times in the rows; null if there are none. Runs for every page. */
-function yearsOfRows(rows: readonly TableRows[], now: number): Years | null {
+/** Returns the first and the last year of the plausible times in the rows; null if there are none. Called for every page. */
+function findYears(rows: readonly TableRows[], now: number): Years | null {
   const [min, max] = plausibleTimes(now);
   let [first, last] = [max, min];
   for (const { table, width, cells } of rows) {
@@ -264,7 +270,7 @@ function yearsOfRows(rows: readonly TableRows[], now: number): Years | null {
   return first === max ? null : [Number(first.slice(0, 4)), Number(last.slice(0, 4))];
 }
 
-/** The first day of the times that are plausible in the year `now`, and the day after the last one. */
+/** Returns the range of times that are plausible in the year `now`. */
 function plausibleTimes(now: number): [from: string, before: string] {
   return [`${FIRST_YEAR}-01-01`, `${now + MAX_YEARS_AHEAD}-01-01`];
 }
@@ -273,12 +279,12 @@ function isTime({ type }: Column): boolean {
   return type === 'date' || type === 'timestamp';
 }
 
-/** Some 60 kB of text. */
+/** A statement then has about 60 kB of text. */
 const YEARS_PER_STATEMENT = 3;
 const COLUMNS = ['date', 'month', 'quarter', 'year', 'iso_week', 'weekday', 'is_weekend'] as const;
 
-/** The years of which the calendar has all days; null if it has none. */
-export async function yearsOfCalendar(own: Kysely<OwnTables>): Promise<Years | null> {
+/** Reads the first and the last year of the calendar; null if it is empty. */
+export async function readCalendarYears(own: Kysely<OwnTables>): Promise<Years | null> {
   // Two subqueries, because only single ones use the index.
   const days = own.selectFrom('_sync_calendar').select('date').limit(1);
   const ends = [days.orderBy('date').as('first'), days.orderBy('date', 'desc').as('last')] as const;
@@ -286,7 +292,7 @@ export async function yearsOfCalendar(own: Kysely<OwnTables>): Promise<Years | n
   return first === null || last === null ? null : [Number(first.slice(0, 4)), Number(last.slice(0, 4))];
 }
 
-/** The statements that add the days of `wanted` that do not exist yet. Two processes may do it at the same time. */
+/** Returns the statements that add the missing days. Two processes may add the same days at the same time. */
 export function addYears(own: Kysely<OwnTables>, stored: Years | null, [first, last]: Years): CompiledQuery[] {
   const years = Array.from({ length: last + 1 - first }, (_, at) => first + at);
   const missing = years.filter((year) => stored === null || year < stored[0] || year > stored[1]);
@@ -298,7 +304,7 @@ export function addYears(own: Kysely<OwnTables>, stored: Years | null, [first, l
   });
 }
 
-/** Literals, because binding thousands of values is slower. They consist of digits and our own words. */
+/** Returns the values as SQL literals, because binding thousands of values is slower. All values are our own. */
 function toLiterals(day: CalendarDay): string {
   const values = COLUMNS.map((column) => (typeof day[column] === 'string' ? `'${day[column]}'` : String(day[column])));
   return `(${values.join(',')})`;

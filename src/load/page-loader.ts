@@ -1,5 +1,5 @@
-// Loads the pages of one resource (`openPageLoader`). For each page it compares the records with the stored rows, turns
-// new and changed ones into rows, grows the tables if they need it, and commits everything in one transaction.
+// Loads the pages of one resource (`openPageLoader`). `loadPage` is the procedure: it compares the records with the stored
+// rows, turns new and changed ones into rows, grows the tables if necessary, and commits everything in one transaction.
 import type { CompiledQuery } from 'kysely';
 import { readTables } from '../database/state/catalog.ts';
 import type { OwnedResource } from '../database/state/owned-resource.ts';
@@ -11,7 +11,7 @@ import { shapeChanges, withReferencesAsText } from '../rows/evolve-shape.ts';
 import { textHash } from '../rows/records/record-key.ts';
 import { initialShape, type ShapedPage } from '../rows/shape-page.ts';
 import { finishReshape, fixColumns, growTables, shapeAndGrow } from './grow-shape.ts';
-import { coverRows } from './grow-views.ts';
+import { growCalendarForRows } from './grow-views.ts';
 import type { KeyConflicts, KeyedRecord, RejectedRecord } from './key-records.ts';
 import type { LoadContext } from './load-context.ts';
 import {
@@ -72,7 +72,7 @@ export async function openPageLoader(context: LoadContext, policy: OlderPolicy):
   return { load: (page, statements) => owned.runAlone(() => loadPage(context, policy, page, statements)) };
 }
 
-/** Reads the tables or creates them, gives references the type of keys, and finishes an interrupted rewrite of rows. */
+/** Reads the tables or creates them, and finishes an interrupted rewrite of rows. References get the type of keys. */
 async function openTables(context: LoadContext): Promise<void> {
   const { warehouse, owned, profile } = context;
   const { resource } = owned;
@@ -118,10 +118,10 @@ async function loadPage(
     rows: shaped.rows,
   };
   const callerStatements = await statements(facts, outcome);
-  await coverRows(context, shaped.rows);
+  await growCalendarForRows(context, shaped.rows);
   const requestedAt = difference.stampedAt;
   const writtenKeys = new Set(written.map(keyOf));
-  // The stored rejects of these records are resolved; nothing is looked up while there are none.
+  // Rejects of these records that are stored are resolved now. Nothing is searched while none are stored.
   const resolved = owned.openRejects + rejects.length > 0 ? [...writtenKeys, ...tombstones.keys()] : [];
   const restored = difference.restored.filter((key) => writtenKeys.has(key));
   await warehouse.commit({
@@ -174,7 +174,7 @@ async function shapeIntoTables(context: LoadContext, records: readonly KeyedReco
 
 /** The changes of one page to the warehouse, as counts. */
 export interface PageOutcome {
-  /** Without those that the profile's filter excludes. */
+  /** Records that pass the profile's filter. */
   records: number;
   inserted: number;
   updated: number;

@@ -1,5 +1,6 @@
 // Compares the records of a page with the stored rows before anything is written (`preparePage`): which are new, changed,
-// unchanged or deleted, and which are older than their row, as a replica of the service that lags behind may send them.
+// unchanged or deleted. A service may respond from a replica that lags behind. Example: the row has a post as changed at
+// 12:05, and the page has it as changed at 12:01. The older state must not overwrite the row.
 import type { ResourceProfile } from '../config/profile/profile.ts';
 import type { OwnedResource } from '../database/state/owned-resource.ts';
 import { currentBodies } from '../database/state/versions.ts';
@@ -32,7 +33,7 @@ export interface LoadablePage {
 
 /** A page compared with what the warehouse holds. */
 export interface PreparedPage extends KeyedRecords {
-  /** Number of records that were dropped, because an operator had them erased. */
+  /** Number of records that were dropped because an operator had them erased. */
   forgotten: number;
   /** Number of records that pass the profile's filter. */
   passing: number;
@@ -43,9 +44,9 @@ export interface PreparedPage extends KeyedRecords {
   difference: Difference;
   /** New records, then changed ones. */
   toWrite: readonly KeyedRecord[];
-  /** Fields that differ in nearly all records of the page, although no record has another time of change. */
+  /** Fields that differ in nearly all records of the page although their times of change are the same, such as a counter. */
   volatile: readonly string[];
-  /** A time of change of a new record that the warehouse cuts to milliseconds; null for none. */
+  /** A time of a new record that the warehouse cuts to milliseconds; null for none. */
   cutTime: string | null;
 }
 
@@ -54,6 +55,16 @@ export interface ExcludedRow {
   key: string;
   /** True if the record is in an older state than the row by the service's own clock. */
   isOlder: boolean;
+}
+
+/** Which states that are older than the stored row are accepted. */
+export interface OlderPolicy {
+  /** True for a record that was fetched individually: it comes from no listing that may lag behind. */
+  acceptsOlder: boolean;
+  /** Older states that a full scan has listed before (`canonicalHash` by key). If listed again, they are accepted. */
+  seenBefore?: ReadonlyMap<string, string>;
+  /** When the scan that lists the records began; absent for records outside of a scan. */
+  scanStartedAt?: string;
 }
 
 /** Compares a page with the stored rows. Changes nothing. Throws `SyncError`. */
@@ -94,7 +105,7 @@ function findTombstones(records: readonly KeyedRecord[], profile: ResourceProfil
   return tombstones;
 }
 
-/** Returns the rows of a page for `Warehouse.commit`; `written` are the records, in the order of the rows. */
+/** Returns the rows of a page for `Warehouse.commit`; `written` has their records, in the same order. */
 export function pageRows(
   { owned, profile }: LoadContext,
   rows: readonly TableRows[],
@@ -106,32 +117,32 @@ export function pageRows(
 }
 
 /**
- * Compares the updates with their stored bodies, and drops those that only differ in the order of members or in white
- * space: the hash of the text differs there, but nothing has changed. `listed` is the number of records on the page.
+ * Compares the updates with their stored bodies, and drops those in which only the order of members or white space
+ * differs: their hashes differ, but nothing has changed. `recordCount` is the number of records on the page.
  */
 async function compareBodies(
   { warehouse, owned, profile }: LoadContext,
   difference: Difference,
   stored: ReadonlyMap<string, StoredRow>,
-  listed: number,
+  recordCount: number,
 ): Promise<{ difference: Difference; volatile: string[] }> {
   if (profile.history === 'none' || difference.updates.length === 0) return { difference, volatile: [] };
   const bodies = await currentBodies(warehouse.own, owned.resource, difference.updates.map(keyOf));
   const compared = comparedPart(profile.fields);
-  const before = new Map<string, JsonValue>();
+  const storedValues = new Map<string, JsonValue>();
   const updates = difference.updates.filter(({ key, value }) => {
     const body = bodies.get(key);
     if (body === undefined || stored.get(key)?.deletedAt !== null) return true;
-    const known = storedValue(body, profile);
-    before.set(key, known);
-    return !sameJson(compared(known), compared(value));
+    const before = storedValue(body, profile);
+    storedValues.set(key, before);
+    return !sameJson(compared(before), compared(value));
   });
   const keys = new Set(updates.map(keyOf));
   const unchanged = difference.unchanged + difference.updates.length - updates.length;
   const overwritten = difference.overwritten.filter((key) => keys.has(key));
   return {
     difference: { ...difference, updates, unchanged, overwritten },
-    volatile: volatileFields(listed, updates, before, profile),
+    volatile: findVolatileFields(recordCount, updates, storedValues, profile),
   };
 }
 
@@ -147,11 +158,11 @@ async function storedRows(
   const zone = storedZone(updated, profile);
   if (zone === null) return stored;
   // A column of another type than timestamp holds the service's own text, which may be a local time.
-  const moments = [...stored].map(([key, row]) => {
-    const moment = typeof row.updated === 'string' ? toTimestampText(row.updated, zone) : null;
-    return [key, { ...row, updated: moment ?? row.updated }] as const;
+  const rows = [...stored].map(([key, row]) => {
+    const updatedInUtc = typeof row.updated === 'string' ? toTimestampText(row.updated, zone) : null;
+    return [key, { ...row, updated: updatedInUtc ?? row.updated }] as const;
   });
-  return new Map(moments);
+  return new Map(rows);
 }
 
 /** How many records are searched for a time with microseconds. */
@@ -162,24 +173,24 @@ function timeWithMicroseconds(records: readonly KeyedRecord[]): string | null {
   return texts.find((text) => /\.\d{3}\d*[1-9]/.test(text)) ?? null;
 }
 
-/** Fewer changed records are no evidence that a field changes with every response. */
+/** Fewer changed records do not show that a field changes with every response. */
 const MIN_VOLATILE_RECORDS = 10;
 const MIN_VOLATILE_SHARE = 0.9;
 
 /** Returns the fields that differ in nearly all records of a page although their times of change are the same. */
-function volatileFields(
-  listed: number,
+function findVolatileFields(
+  recordCount: number,
   changed: readonly KeyedRecord[],
-  before: ReadonlyMap<string, JsonValue>,
+  storedValues: ReadonlyMap<string, JsonValue>,
   profile: ResourceProfile,
 ): string[] {
-  const min = Math.max(MIN_VOLATILE_RECORDS, listed * MIN_VOLATILE_SHARE);
+  const min = Math.max(MIN_VOLATILE_RECORDS, recordCount * MIN_VOLATILE_SHARE);
   if (changed.length < min) return [];
   const counts = new Map<string, number>();
   for (const { key, value, updated } of changed) {
-    const known = before.get(key) ?? null;
-    if (updated === null || updatedTime(known, profile)?.at !== updated.at) continue;
-    const paths = recordDifferences(known, value).map(({ path }) => path.replaceAll('[]', ''));
+    const before = storedValues.get(key) ?? null;
+    if (updated === null || updatedTime(before, profile)?.at !== updated.at) continue;
+    const paths = recordDifferences(before, value).map(({ path }) => path.replaceAll('[]', ''));
     for (const path of new Set(paths)) counts.set(path, (counts.get(path) ?? 0) + 1);
   }
   return [...counts].flatMap(([path, count]) => (count >= min && path !== '' ? [path] : []));
@@ -211,20 +222,10 @@ export function keyOf(record: { key: string }): string {
   return record.key;
 }
 
-/** Whether states that are older than the stored row are accepted. */
-export interface OlderPolicy {
-  /** True for a record that was fetched individually: no listing that lags behind can have shown it. */
-  acceptsOlder: boolean;
-  /** Older states that a full scan has shown before (`canonicalHash` by key): if shown again, they are accepted. */
-  seenBefore?: ReadonlyMap<string, string>;
-  /** When the scan that lists the records began; absent for records outside of a scan. */
-  scanStartedAt?: string;
-}
-
 /** How records of a page differ from their rows. */
 interface Difference {
   inserts: KeyedRecord[];
-  /** Records with a row and other content than the stored one; their `version` is set. */
+  /** Records with a row that has other content; their `version` is set. */
   updates: KeyedRecord[];
   /** Number of records with the content of their row, or an older one. */
   unchanged: number;
@@ -234,20 +235,20 @@ interface Difference {
   tombstoned: KeyedRecord[];
   /** Keys of updates whose rows are deleted. */
   restored: string[];
-  /** When the page was requested: the `_synced_at` of its rows. */
+  /** The `_synced_at` of the rows: when the page was requested. */
   stampedAt: string;
   /** Number of updates with an earlier time of change than their row. */
   wentBack: number;
   /**
-   * Keys of updates whose rows the same scan has written with an older state, although the records last changed long
-   * before it: the listing shows several states of one record, or two records have one key.
+   * Keys of updates whose rows this scan has written before, with an older state, although the record last changed long
+   * before the scan: the listing has several states of one record, or two records have the same key.
    */
   overwritten: string[];
 }
 
 /**
- * Compares records with their rows. The later request wins. A listed record restores its deleted row. A state that is
- * older by the service's own clock is not written if a lagging replica may have returned it.
+ * Compares records with their rows. Of two states, that of the later request wins, but a state that is older by the
+ * service's own clock is only written if `policy` accepts it. A listed record restores its deleted row.
  */
 export function compareRecords(
   records: readonly KeyedRecord[],
@@ -257,7 +258,7 @@ export function compareRecords(
   now: string,
   tombstones: ReadonlyMap<string, Tombstone>,
 ): Difference {
-  // Rows with a time in the future were written before our clock was set back; this page is still later.
+  // Rows with a time in the future were written before this machine's clock was set back. The page is later than them.
   let stampedAt = requestedAt;
   for (const { syncedAt } of stored.values()) if (syncedAt > now && syncedAt > stampedAt) stampedAt = syncedAt;
   const lists = { inserts: [], updates: [], older: [], tombstoned: [], restored: [], overwritten: [] };
@@ -270,7 +271,7 @@ export function compareRecords(
   return result;
 }
 
-/** Writes nothing if the record has no live row. */
+/** Adds nothing if the record has no live row. */
 function addTombstone(result: Difference, record: KeyedRecord, row: StoredRow | undefined, policy: OlderPolicy): void {
   result.unchanged += 1;
   if (row === undefined || row.deletedAt !== null || row.syncedAt > result.stampedAt) return;
@@ -286,11 +287,10 @@ function addRecord(result: Difference, record: KeyedRecord, row: StoredRow | und
   const isDeleted = row.deletedAt !== null;
   const isSame = row.hash === record.hash;
   const isOld = !isSame && !isDeleted && isOlder(record.updated, row.updated);
-  // The row is from a later request.
-  const isOvertaken = row.syncedAt > result.stampedAt;
-  const isRefused = isOld && !isOvertaken && !acceptsOlderState(record, policy);
+  const isFromLaterRequest = row.syncedAt > result.stampedAt;
+  const isRefused = isOld && !isFromLaterRequest && !acceptsOlderState(record, policy);
   if (isRefused) result.older.push(record);
-  if (isOvertaken || isRefused || (isSame && !isDeleted)) {
+  if (isFromLaterRequest || isRefused || (isSame && !isDeleted)) {
     result.unchanged += 1;
     return;
   }
@@ -304,14 +304,13 @@ function addRecord(result: Difference, record: KeyedRecord, row: StoredRow | und
 /** Larger than the lag of a listing plus an error in its time zone. */
 const MAX_LAG_MS = 86_400_000;
 
-/** A difference without another time of change, such as a counter, shows nothing. */
+/** True for `Difference.overwritten`. A record whose time of change is the same, such as one with a counter, is not. */
 function isOverwriting({ updated }: KeyedRecord, row: StoredRow, { scanStartedAt }: OlderPolicy): boolean {
   if (scanStartedAt === undefined || row.syncedAt < scanStartedAt || updated === null) return false;
   const before = parseStoredTime(row.updated);
   return before !== null && before < updated.at && latestReading(updated) < timestampMs(scanStartedAt) - MAX_LAG_MS;
 }
 
-/** True if an older state is accepted for this record. */
 function acceptsOlderState(record: KeyedRecord, { acceptsOlder, seenBefore }: OlderPolicy): boolean {
   return acceptsOlder || seenBefore?.get(record.key) === canonicalHash(record.value);
 }

@@ -26,9 +26,9 @@ export const OUTCOMES = ['ok', 'retry', 'limited', 'reauth', 'skip', 'stop'] as 
 export type Outcome = (typeof OUTCOMES)[number];
 
 /**
- * Assumptions that some services do not allow to verify: that a listing has ended, that a filter returns all changes,
- * that a record fetched individually is the listed one, that the rows of a report are complete, that records with one id
- * on a page are states of one record. A profile can accept an unverified assumption by its name.
+ * Assumptions that some services do not allow to verify: that a listing has ended (`end`), that a filter returns all
+ * changes, that a record fetched individually is the listed one (`item`), that the rows of a report are complete
+ * (`totals`), that records with one id are states of one record, that a cache hides no changes. A profile can accept them.
  */
 export const PROOFS = ['end', 'filter', 'item', 'totals', 'states', 'cache'] as const;
 export type Proof = (typeof PROOFS)[number];

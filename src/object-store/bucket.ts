@@ -285,10 +285,7 @@ function nullIf(...statuses: readonly number[]): (error: unknown) => null {
 
 /** Responses that an operator has to act on; the first row that matches counts. */
 const REFUSALS: readonly { matches: RegExp; hint: string }[] = [
-  {
-    matches: /NoSuchBucket/,
-    hint: 'create the bucket, or check its name, AWS_REGION and AWS_ENDPOINT_URL',
-  },
+  { matches: /NoSuchBucket/, hint: 'create the bucket, or check its name, AWS_REGION and AWS_ENDPOINT_URL' },
   {
     matches: /PermanentRedirect|AuthorizationHeaderMalformed|IllegalLocation|^301/,
     hint: 'the bucket is in another region: set AWS_REGION to it',

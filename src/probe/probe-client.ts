@@ -6,9 +6,9 @@ import { rateDialectSchema } from '../config/profile/rate-dialect.ts';
 import { MemoryReservation } from '../http/body/answer-memory.ts';
 import { createAgent, createExchange, type SendRequest } from '../http/exchange.ts';
 import { type AnswerHeaders, createJudge } from '../http/outcome/outcome-table.ts';
-import { interpret } from '../http/outcome/read-answer.ts';
+import { readResponseBody } from '../http/outcome/read-answer.ts';
 import { readAnswerLimits } from '../http/rate-limit/answer-limits.ts';
-import { createRateLimiter, type RateLimiter } from '../http/rate-limit/rate-limiter.ts';
+import { BudgetRateLimiter, type RateLimiter } from '../http/rate-limit/rate-limiter.ts';
 import { firstTarget, redirectTarget } from '../http/redirect.ts';
 import type { Clock } from '../model/clock.ts';
 import { SyncError } from '../model/errors.ts';
@@ -152,7 +152,7 @@ export class ProbeClient implements AsyncDisposable {
     this.maxRequests = maxRequests;
     this.#agent = createAgent(http, network);
     this.#exchange = createExchange(this.#agent, http, clock);
-    this.#limiter = createRateLimiter({ clock, dialect, share: 0.9, concurrency: 1, maxWaitMs: MAX_WAIT_MS });
+    this.#limiter = new BudgetRateLimiter({ clock, dialect, share: 0.9, concurrency: 1, maxWaitMs: MAX_WAIT_MS });
   }
 
   async [Symbol.asyncDispose]() {
@@ -246,7 +246,7 @@ export class ProbeClient implements AsyncDisposable {
         const reservation = new MemoryReservation();
         try {
           const wire = await this.#exchange(request, { count: () => undefined, reservation });
-          const { response: seen, bytes } = interpret(wire, () => true, { ...BODY_LIMITS, reservation });
+          const { response: seen, bytes } = readResponseBody(wire, () => true, { ...BODY_LIMITS, reservation });
           const limits = readAnswerLimits({ ...wire, body: seen.json }, dialect);
           const { outcome, reason } = judge({ ...seen, limits });
           const { status } = wire;

@@ -29,7 +29,7 @@ import type { Clock } from '../model/clock.ts';
 import { runScope } from '../observe/log.ts';
 import { scrubOwn } from '../observe/scrub.ts';
 import { deleteReleased, type VerifiedDeletes } from '../sync/deletes/verify-deletes.ts';
-import { createFilesLane, type FilesLane, withFiles } from '../sync/files/files-lane.ts';
+import { createFileSync, type FileSync, syncWithFiles } from '../sync/files/sync-files.ts';
 import type { ResourceRebuilt } from '../sync/rebuild-resource.ts';
 import { type RefetchOutcome, refetchOwned, type RefetchRequest } from '../sync/refetch.ts';
 import type { RunReport, RunRequest } from '../sync/report.ts';
@@ -70,7 +70,7 @@ export interface Probe {
 
 export interface App extends Probe {
   readonly warehouse: Warehouse;
-  readonly files: FilesLane;
+  readonly files: FileSync;
   readonly ownedResources: OwnedResources;
   /** Sends requests again although the service has refused the credential; with `now` also ignores waits that it stated. */
   retry(now: boolean): Promise<void>;
@@ -119,7 +119,7 @@ export async function openApp(options: AppOptions): Promise<App> {
   const facts = { source: source.name, profile, credential: credentialName(source), deletes: source.deletes };
   const scrub = (text: string): string => scrubOwn(text, secrets);
   const shared = { ...facts, warehouse, ownedResources, client, listing, clock, scrub, keepRunsMs: source.keep_runs };
-  const files = createFilesLane({ ...shared, ...limitsStorage, maxWaitMs: source.max_wait, settings: source.files });
+  const files = createFileSync({ ...shared, ...limitsStorage, maxWaitMs: source.max_wait, settings: source.files });
   opened.defer(() => files.close());
   const closing = opened.move();
   const proofs = new Map<string, ItemProof>();
@@ -134,7 +134,7 @@ export async function openApp(options: AppOptions): Promise<App> {
     sync: async (request) => {
       const sync = () => runSync({ ...request, ...newContext() });
       if (request.files !== true) return sync();
-      return withFiles({ settings: source.files, lane: files, scrub, log, signal: request.signal }, sync);
+      return syncWithFiles({ settings: source.files, fileSync: files, scrub, log, signal: request.signal }, sync);
     },
     refetch: (request) => refetchOwned(newContext(), request),
     confirmReleased: (...args) => deleteReleased(newContext(), ...args),

@@ -1,4 +1,5 @@
-// The core of `serve`: keeps all sources fresh, and connects schedule, webhooks, alerts, status and controls.
+// The core of `serve`: gives each source a supervisor, which keeps it fresh, and connects the supervisors with webhooks,
+// alerts, status and controls.
 import PQueue from 'p-queue';
 import type { Logger } from 'pino';
 import type { Settings } from '../config/settings.ts';
@@ -32,12 +33,13 @@ interface ServedSource {
   parts: StatusParts;
 }
 
+/** Max sources that are opened in parallel. */
 const MAX_OPENING = 3;
 
 /**
- * The engine of `serve`: each source gets a supervisor, which runs the schedule and, on SQLite, does all the work in
- * this process; on Postgres the work goes to a cluster of processes, this one among them. Resolves once deliveries may
- * be stored; opens no source before `start`.
+ * Prepares all sources, and opens them when `start` is called. The supervisor of a source runs its schedule. On SQLite it
+ * does all the work in this process; on Postgres the work goes to a cluster of processes, this one among them. Resolves
+ * once deliveries may be stored.
  */
 export async function serveSources(options: ServeSourcesOptions) {
   const { settings, version, clock, log, secrets, metrics } = options;
@@ -65,7 +67,7 @@ export async function serveSources(options: ServeSourcesOptions) {
     ...options,
     ...alertSettings(settings),
     snapshot: collector.snapshot,
-    sources: () => Array.from(served.values(), ({ supervisor }) => alertSource(supervisor)),
+    sources: () => Array.from(served.values(), ({ supervisor }) => toAlertSource(supervisor)),
   });
 
   function superviseSource(each: WatchedSource, findInbox: FindInbox): void {
@@ -87,7 +89,7 @@ export async function serveSources(options: ServeSourcesOptions) {
     },
     /** Called when deliveries for a source have been stored. */
     wake: (source: string): void => served.get(source)?.supervisor.work.wake(),
-    /** Called for each webhook request, with its result and how long that took. */
+    /** Called after each webhook request, with its result and duration. */
     answered: (source: string, result: string, seconds: number): void =>
       watched.get(source)?.activity.webhookAnswered(result, seconds),
     /** Prometheus text. */
@@ -123,6 +125,6 @@ function statusParts(
   };
 }
 
-function alertSource(supervisor: SourceSupervisor): AlertSource {
+function toAlertSource(supervisor: SourceSupervisor): AlertSource {
   return { name: supervisor.source.name, isLeader: () => supervisor.isLeader, use: supervisor.read };
 }

@@ -18,7 +18,7 @@ import { timestampMs } from '../model/timestamp-text.ts';
 import { repeatUntilAborted, sleepOrAbort, untilAborted } from '../model/waiting.ts';
 import type { Metrics } from '../observe/metrics.ts';
 import { haveRecordsChanged } from '../sync/files/due-files.ts';
-import { logFiles } from '../sync/files/files-lane.ts';
+import { logFiles } from '../sync/files/sync-files.ts';
 import type { RunWatcher } from '../sync/report.ts';
 import type { App } from './app.ts';
 import type { Drain } from './inbox/drain.ts';

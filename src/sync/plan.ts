@@ -27,9 +27,8 @@ export interface PlanInput {
   command: SyncCommand;
   resource: string;
   profile: ResourceProfile;
+  /** Null for a resource that was never scanned, or that starts again from the beginning. */
   stored: CheckpointRow | null;
-  /** Start over, whatever is stored. */
-  restart: boolean;
   /** The resource's part in an interrupted backfill that this one resumes; null if none exists. */
   interrupted: RunRow | null;
   /** The credential in use, as a hash. */
@@ -46,9 +45,8 @@ export interface PlanInput {
  * a resource that it had finished. Throws `ConfigError` if the stored rows were made with another profile.
  */
 export function planScan(input: PlanInput): ScanPlan {
-  const { resource, profile, restart, credential, now } = input;
+  const { resource, profile, stored, credential, now } = input;
   const fingerprint = fingerprintProfile(profile);
-  const stored = restart ? null : input.stored;
   if (stored !== null) refuseChangedProfile(stored, fingerprint, resource);
   const before = stored ?? freshCheckpoint(resource, fingerprint);
   if (before.due_at !== null && timestampMs(before.due_at) > now) {
@@ -181,13 +179,9 @@ export function selectPageSettings(page: ResourceProfile['page']): JsonObject {
 /** Throws if the rows of the profile would be others than the stored ones. */
 function refuseChangedProfile(stored: CheckpointRow, fingerprint: string, resource: string): void {
   if (stored.fingerprint.split('.')[0] === fingerprint.split('.')[0]) return;
-  throw new ConfigError(
-    'profile_changed',
-    `${resource}: the profile's path, method, query, headers, body, records, id, updated, depth, json, times, unwrap, filter, partitions, deleted, windows or fields (type, rename, exclude, hash), or the source's hash_key, differs from that of the stored rows`,
-    {
-      hint: `undo the change, or make the tables again: content-sync rebuild ${resource} if only columns differ (depth, json, fields; it sends no request), else content-sync backfill ${resource} --restart`,
-    },
-  );
+  const message = `${resource}: the profile's path, method, query, headers, body, records, id, updated, depth, json, times, unwrap, filter, partitions, deleted, windows or fields (type, rename, exclude, hash), or the source's hash_key, differs from that of the stored rows`;
+  const hint = `undo the change, or make the tables again: content-sync rebuild ${resource} if only columns differ (depth, json, fields; it sends no request), else content-sync backfill ${resource} --restart`;
+  throw new ConfigError('profile_changed', message, { hint });
 }
 
 /** Returns the time from which the next incremental scan requests changes; null if the profile or the copy has none. */

@@ -50,7 +50,7 @@ export async function prepareResource(
   const stored = restart ? null : await readCheckpoint(warehouse.own, resource);
   const hasFeedCursor = profile.feed !== null && (await readFeedState(context, profile.feed)).cursor !== null;
   const now = clock.now();
-  const input = { command, resource, profile, stored, restart, interrupted, credential, hasFeedCursor, now };
+  const input = { command, resource, profile, stored, interrupted, credential, hasFeedCursor, now };
   const run = { run_id: runId, resource, command, mode: 'full' } as const;
   try {
     const planned = planScan(input);

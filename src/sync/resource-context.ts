@@ -1,4 +1,5 @@
-// The dependencies and settings that every step of a sync receives, per source and per resource.
+// The dependencies and settings that each step of a sync receives: `SourceContext` for a source, `ResourceContext` for one
+// of its resources. `withResource` acquires a resource, so that no other process syncs it at the same time.
 import type { RequestContext } from '../checks/listing-scan.ts';
 import type { Profile } from '../config/profile/profile.ts';
 import { readTables } from '../database/state/catalog.ts';
@@ -19,22 +20,24 @@ export interface DeleteLimits {
   max_part: number;
 }
 
-/**
- * How many deletes are accepted at once, for how many milliseconds a listing may be late (null: as the profile has it),
- * and for how many days deleted rows are kept (null: for ever).
- */
-type DeleteSettings = DeleteLimits & { settle: number | null; keep_days: number | null };
+/** The settings under `deletes`. */
+interface DeleteSettings extends DeleteLimits {
+  /** For how many milliseconds a listing may lack a new record; null: as the profile has it. */
+  settle: number | null;
+  /** For how many days deleted rows are kept; null: for ever. */
+  keep_days: number | null;
+}
 
 /** Facts about a source that all its resources share. */
 interface SourceFacts {
-  /** The credential in use, as a hash: under another one than the last full scan's, a 404 proves nothing. */
+  /** Hash of the credential. Another one than that of the last full scan may not see all records. */
   credential: string;
   deletes: DeleteSettings;
   /** Removes secrets from a text before it is stored. */
   scrub: (text: string) => string;
 }
 
-/** One source, as `app.ts` passes it to runs and re-fetches. */
+/** A source, as `app.ts` passes it to runs and re-fetches. */
 export interface SourceContext extends SourceFacts {
   /** Stored in `_sync_runs` and in rejects. */
   runId: string;
@@ -44,20 +47,20 @@ export interface SourceContext extends SourceFacts {
   ownedResources: OwnedResources;
   client: ApiClient;
   clock: Clock;
-  /** What is known about the paths of single records, by resource. */
+  /** Whether single records can be fetched, by resource. */
   proofs: Map<string, ItemProof>;
 }
 
-/** Context of a step of syncing one resource: for loading (`LoadContext`), and for requests (`RequestContext`). */
+/** A resource that is synced: the context for loading (`LoadContext`) and for requests (`RequestContext`). */
 export interface ResourceContext extends LoadContext, RequestContext, SourceFacts {
-  /** What is known about the path of single records. */
+  /** Whether single records can be fetched. */
   proof: ItemProof;
   /** Max pages in flight, if the page style allows it. */
   runAhead: number;
 }
 
-/** `meter` counts the requests; `signal` ends them. Throws `ConfigError` if the profile has no such resource. */
-export function resourceContext(
+/** Creates the context of a resource. Throws `ConfigError` if the profile has no such resource. */
+export function createResourceContext(
   { profile: whole, proofs, ...source }: SourceContext,
   owned: OwnedResource,
   { meter, signal }: { meter: RequestMeter; signal: AbortSignal },
@@ -74,9 +77,8 @@ export function resourceContext(
 }
 
 /**
- * Runs `work` as the owner of a resource, with its tables read; and again if the database was set back meanwhile.
- * Throws `SyncError('lease_held')` if another process owns it, and what `work` throws. After `lease_lost` the resource
- * is acquired again if possible.
+ * Runs `work` as the owner of a resource, with its tables read. If the database loses commits meanwhile, as by a failover,
+ * `work` runs again. Throws `SyncError('lease_held')` if another process owns the resource, and what `work` throws.
  */
 export async function withResource<T>(
   source: SourceContext,
@@ -86,7 +88,7 @@ export async function withResource<T>(
 ): Promise<T> {
   const owned = await source.ownedResources.acquire(resource);
   try {
-    const context = resourceContext(source, owned, { meter: newMeter(), signal });
+    const context = createResourceContext(source, owned, { meter: newMeter(), signal });
     await owned.runAlone(async () => {
       owned.shape ??= await readTables(source.warehouse, resource);
     });
@@ -97,7 +99,7 @@ export async function withResource<T>(
       return await work(context);
     }
   } catch (error) {
-    // If another process keeps it, the next `acquire` reports that.
+    // Other work in this process may still use the resource. If another process owns it now, the next `acquire` throws.
     if (error instanceof SyncError && error.code === 'lease_lost') await owned.reacquire().catch(() => undefined);
     throw error;
   } finally {
@@ -108,37 +110,37 @@ export async function withResource<T>(
 /** Records on the first pages of a listing. */
 export interface Lookup {
   records: ReadonlyMap<string, SourceRecord>;
-  /** Keys of records that the listing shows as deleted. */
+  /** Keys of records that the listing marks as deleted. */
   tombstones: ReadonlySet<string>;
   /** Local epoch milliseconds just before its first page was requested. */
   requestedAt: number;
-  /** True if it was read to its end, was not empty and all records had an id: no other record is listed. */
+  /** True if these are all listed records: the listing was read to its end, was not empty and all records had an id. */
   isFullListing: boolean;
 }
 
-/** What is known about the path of single records; shared by all callers until the process ends. */
+/**
+ * Whether the path of single records (`item`) can be trusted: it may return other fields than the listing, or a 404 for
+ * all records (`single-record.ts`). Shared by all callers until the process ends.
+ */
 export interface ItemProof {
-  /** When an existing record was last requested; local epoch milliseconds. Every caller may advance it. */
+  /** When the path last returned an existing record, in local epoch milliseconds. A 404 before that means a deleted record. */
   at: number;
-  /**
-   * The request in progress for another record that must exist under the same path (`verifyItemPath`), and when it
-   * began.
-   */
+  /** The request in progress for another record, which must exist (`verifyItemPath`), and when it began. */
   control: { since: number; verdict: Promise<string | null> } | null;
-  /** The fields that were the same in the listing and in a record that was fetched individually. */
+  /** The fields that were equal in a listed record and in the same record when it was fetched individually. */
   fields: FieldKinds;
   /**
-   * How an individually fetched record differed from the listed one, and when that was found; null if none did.
-   * `isMore`: it only has further fields, so that it still shows whether the record exists.
+   * How an individually fetched record differed from the listed one, and when; null if none did. `isMore` is true if it
+   * only had further fields: then it still shows whether the record exists.
    */
   fault: { detail: string; isMore: boolean; at: number } | null;
-  /** Comparisons with the listing run one after the other, because the first often answers the others as well. */
+  /** The comparison with the listing in progress. The next one waits for it, because its result may suffice. */
   comparing: Promise<unknown>;
-  /** The search in the listing that is in progress, and its filter (`since`), for all callers whose record it must show. */
+  /** The search in the listing that is in progress, with its filter (`since`). Its result serves several callers. */
   lookup: { partition: string | null; startedAt: number; since: number | null; found: Promise<Lookup> } | null;
 }
 
-/** True for an error of one request, false for one after which the run itself cannot continue. */
+/** True for an error of one request; false for an error after which the run cannot continue. */
 export function isOfRequest(error: unknown): error is SyncError {
   return error instanceof SyncError && !(error instanceof DeferredError) && error.code !== 'interrupted';
 }

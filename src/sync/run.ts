@@ -35,7 +35,7 @@ import {
   type Warning,
   withAccepted,
 } from './report.ts';
-import { type ItemProof, resourceContext, type ResourceContext } from './resource-context.ts';
+import { createResourceContext, type ItemProof, type ResourceContext } from './resource-context.ts';
 import { newProgress, type RunContext, sharedKeyWarnings } from './run-progress.ts';
 import { notSynced } from './scan/list-partitions.ts';
 import { syncResource } from './sync-resource.ts';
@@ -91,7 +91,7 @@ async function prepareResources(
   const prepared: PreparedResource[] = [];
   for (const { owned, last, notices } of corrected) {
     const resumed = interrupted.find(({ resource }) => resource === owned.resource) ?? null;
-    const context = resourceContext(options, owned, { meter: newMeter(), signal });
+    const context = createResourceContext(options, owned, { meter: newMeter(), signal });
     prepared.push({ ...(await prepareResource(options, context, resumed, last)), notices });
   }
   return prepared;

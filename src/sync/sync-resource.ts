@@ -114,7 +114,7 @@ async function catchUp(
     return;
   }
   const input = { command: 'sync', resource, profile, stored, credential, now } as const;
-  const plan = planScan({ ...input, restart: false, interrupted: null });
+  const plan = planScan({ ...input, interrupted: null });
   if (plan.mode !== 'incremental') return;
   // The filter never lists records without a time of change, of which one may have moved.
   if (needsCatchUp && (await countUntimedRows(context)) > 0) progress.warnings.push(warning);

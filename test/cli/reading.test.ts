@@ -4,8 +4,8 @@ import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { checkCommand } from '../../src/cli/check.ts';
 import { deletesCommand } from '../../src/cli/deletes.ts';
-import { statusCommand } from '../../src/cli/status.ts';
 import { deliveriesCommand } from '../../src/cli/deliveries.ts';
+import { statusCommand } from '../../src/cli/status.ts';
 import { inboxAddress, openInbox } from '../../src/database/databases.ts';
 import { ConfigError } from '../../src/model/errors.ts';
 import { systemClock } from '../../src/observe/system-clock.ts';
@@ -136,7 +136,7 @@ describe.skipIf(POSTGRES.missing !== null)('commands that read, as a role of Pos
     await asOtherClient(stage.address, (client) => client.query(`DROP SCHEMA ${schema} CASCADE`));
     const without = await runInProcess(checkCommand, ['--config', config], stage.folder);
     expect(without.code).toBe(1);
-    expect(without.stdout).toMatch(/FAIL {2}copy warehouse: .*may not make tables in the schema content_sync/);
+    expect(without.stdout).toMatch(/FAIL {2}copy warehouse: .*may not create tables in the schema content_sync/);
     expect(without.stdout).toMatch(/GRANT USAGE, CREATE ON SCHEMA/);
   });
 });

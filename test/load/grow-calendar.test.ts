@@ -1,5 +1,5 @@
 import { describe, expect, it, vi } from 'vitest';
-import { growCalendar, yearsOfCalendar } from '../../src/load/grow-views.ts';
+import { growCalendar, readCalendarYears } from '../../src/load/grow-views.ts';
 import { rebuildTables } from '../../src/load/rebuild/rebuild-tables.ts';
 import { DATABASES, warehouseOn } from '../support/databases.ts';
 import { HandClock } from '../support/hand-clock.ts';
@@ -20,7 +20,7 @@ describe.for(DATABASES)('the calendar, on $name', (database) => {
     // Reads of a table for its times.
     const timeSpan = vi.spyOn(warehouse.rows, 'timeSpan');
     const { context, load } = await loading(warehouse);
-    const years = () => yearsOfCalendar(warehouse.own);
+    const years = () => readCalendarYears(warehouse.own);
     await growCalendar(context);
     expect(await years()).toEqual([NOW, NOW + 2]);
 
@@ -48,7 +48,7 @@ describe.for(DATABASES)('the calendar, on $name', (database) => {
     const { warehouse, write } = await warehouseOn(database);
     const timeSpan = vi.spyOn(warehouse.rows, 'timeSpan');
     const { context, load } = await loading(warehouse);
-    const years = () => yearsOfCalendar(warehouse.own);
+    const years = () => readCalendarYears(warehouse.own);
     await load([post(1, `"on":"2012-05-01"`), post(2, `"on":"${NOW + 10}-05-01"`)]);
     await write('DELETE FROM _sync_calendar');
     for (const _ of [1, 2]) await growCalendar(context);
@@ -65,8 +65,8 @@ describe.for(DATABASES)('the calendar, on $name', (database) => {
     await growCalendar(context);
     await load([post(1, '"on":"2013-05-01"'), post(2, '"on":"soon"')]);
     await load([post(2, '"on":"2014-05-01"')]);
-    expect(await yearsOfCalendar(warehouse.own)).toEqual([NOW, NOW + 2]);
+    expect(await readCalendarYears(warehouse.own)).toEqual([NOW, NOW + 2]);
     await rebuildTables(context, []);
-    expect(await yearsOfCalendar(warehouse.own)).toEqual([2013, NOW + 2]);
+    expect(await readCalendarYears(warehouse.own)).toEqual([2013, NOW + 2]);
   });
 });

@@ -11,7 +11,7 @@ import {
   softDelete,
   type SoftDeleteOutcome,
 } from '../../src/sync/deletes/soft-delete.ts';
-import { resourceContext, type ResourceContext } from '../../src/sync/resource-context.ts';
+import { createResourceContext, type ResourceContext } from '../../src/sync/resource-context.ts';
 
 const RESOURCE = 'content';
 
@@ -39,7 +39,7 @@ export async function eventsFor(
   const credential = stored?.full_credential ?? stored?.walk_credential ?? 'none';
   const { profile, deletes } = source;
   const parts = { warehouse, ownedResources, client, listing, clock, credential, deletes, profile, runId: 'serve' };
-  const context = resourceContext({ ...parts, scrub: (text) => text, proofs: new Map() }, owned, {
+  const context = createResourceContext({ ...parts, scrub: (text) => text, proofs: new Map() }, owned, {
     meter: newMeter(),
     signal,
   });

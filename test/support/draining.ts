@@ -12,7 +12,7 @@ import { systemClock } from '../../src/observe/system-clock.ts';
 import type { App } from '../../src/server/app.ts';
 import { Drain, type DrainEvent, type DrainOptions } from '../../src/server/inbox/drain.ts';
 import type { SyncCommand } from '../../src/sync/plan.ts';
-import { resourceContext, type ResourceContext, type SourceContext } from '../../src/sync/resource-context.ts';
+import { createResourceContext, type ResourceContext, type SourceContext } from '../../src/sync/resource-context.ts';
 import { type Journey, requestFor } from './journey.ts';
 
 export interface DrainingOptions extends Partial<DrainOptions> {
@@ -134,7 +134,7 @@ function contextsOf(app: App, held: Held, clock: Clock, signal: AbortSignal): Dr
     const credential = (await readCheckpoint(warehouse.own, resource))?.full_credential ?? 'none';
     const { ownedResources } = app;
     const parts = { warehouse, ownedResources, profile, listing, client, clock, credential, deletes, runId: 'serve' };
-    return resourceContext({ ...parts, scrub: (text) => text, proofs }, owned, {
+    return createResourceContext({ ...parts, scrub: (text) => text, proofs }, owned, {
       meter: newMeter(),
       signal,
     });

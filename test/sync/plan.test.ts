@@ -31,7 +31,6 @@ function plan(input: Partial<Omit<PlanInput, 'profile'>> & { profile?: ProfileCh
     command: 'sync',
     resource: 'content',
     stored: null,
-    restart: false,
     interrupted: null,
     credential: 'key',
     now: NOW,

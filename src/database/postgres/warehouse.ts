@@ -23,7 +23,7 @@ import {
 } from './connection/open-database.ts';
 import { ownDialect } from './connection/own-dialect.ts';
 import { borrowDatabase } from './connection/pools.ts';
-import { grantReading, refuseWithoutCreate, revokeReading } from './connection/schema-rights.ts';
+import { grantReading, refuseMissingRights, revokeReading } from './connection/schema-rights.ts';
 import { asStep, type Session } from './connection/session.ts';
 import {
   COMMIT_MARKS,
@@ -176,7 +176,7 @@ export async function assertWritable(address: PostgresAddress, clock: Clock): Pr
     const common = { ...database, schema: COMMON_SCHEMA };
     const schemas = (await readAppliedMigrations(common, COMMIT_MARKS)) === null ? [common, database] : [database];
     const run = execute(database, { retryForMs: OPEN_TIMEOUT_MS });
-    for (const schema of schemas) await refuseWithoutCreate(run, schema);
+    for (const schema of schemas) await refuseMissingRights(run, schema);
     return await tableNames(new Kysely<OwnTables>({ dialect: ownDialect(database) }), database.schema);
   } finally {
     await release();

@@ -65,11 +65,10 @@ export async function openWarehouse(file: string, clock: Clock): Promise<Warehou
     apply: (statements, lease) => commit(lease, () => undefined, statements),
     clean: () => cleanFile(open),
     persist: () => syncWal(db.name),
-    upkeep: () => {
+    upkeep: async () => {
       // Most of many sources are idle, and each connection would keep its cache.
       db.pragma('shrink_memory');
       truncateLog();
-      return Promise.resolve();
     },
     close: async () => {
       // Closing does not truncate the log if another program has the file open.

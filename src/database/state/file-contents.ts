@@ -105,7 +105,6 @@ export function refetchContents(
   ]);
 }
 
-/** Marks contents as intact. */
 export function markObjectsIntact(
   own: Kysely<OwnTables>,
   store: string,
@@ -145,7 +144,6 @@ export function deleteReplacedContents(own: Kysely<OwnTables>, resource: string,
   return own.deleteFrom('_sync_files').where('resource', '=', resource).where('valid_to', '<', before).compile();
 }
 
-/** Reads the objects that no file names. */
 export function readUnreferencedObjects(own: Kysely<OwnTables>): Promise<{ store: string; sha256: string }[]> {
   return own.selectFrom('_sync_file_objects').select(['store', 'sha256']).where(isUnreferenced).execute();
 }

@@ -155,21 +155,15 @@ export function saveFileSearch(own: Kysely<OwnTables>, row: FilePassageRow): Com
   return upsertRows(own, '_sync_file_passages', [row], ['resource']);
 }
 
-/** The file settings of a resource in the profile. */
-interface FilesOfResource {
-  files: readonly { store: string | null }[];
-}
-
 /** Reads the names of the resources whose files are copied or were copied. */
 export async function resourcesCopyingFiles(
   own: Kysely<OwnTables>,
-  resources: Readonly<Record<string, FilesOfResource>>,
+  resources: Readonly<Record<string, { files: readonly { store: string | null }[] }>>,
 ): Promise<ReadonlySet<string>> {
   const current = Object.keys(resources).filter((name) => resources[name]?.files.some(({ store }) => store !== null));
   return new Set([...current, ...(await resourcesWithFiles(own))]);
 }
 
-/** Reads the names of the resources that have files. */
 export async function resourcesWithFiles(own: Kysely<OwnTables>): Promise<string[]> {
   const rows = await own.selectFrom('_sync_files').select('resource').distinct().orderBy('resource').execute();
   return rows.map(({ resource }) => resource);
@@ -182,17 +176,8 @@ export async function readFullStoreError(own: Kysely<OwnTables>): Promise<string
   return row === undefined ? null : (row.error ?? '');
 }
 
-/** The number of current files of one resource, field and status. */
-interface FileCount {
-  resource: string;
-  field: string;
-  status: FileStatus;
-  files: number;
-  /** The size of the contents that were fetched. */
-  bytes: number;
-}
-
-export async function countFiles(own: Kysely<OwnTables>): Promise<FileCount[]> {
+/** Counts current files, and the bytes of those that were fetched, by resource, field and status. */
+export async function countFiles(own: Kysely<OwnTables>) {
   const rows = await own
     .selectFrom('_sync_files')
     .select(({ fn }) => ['resource', 'field', 'status', fn.countAll().as('files'), fn.sum('bytes').as('bytes')])

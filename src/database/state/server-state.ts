@@ -14,7 +14,6 @@ export interface Pause {
   by: string;
 }
 
-/** Reads the paused resources, by name. */
 export async function readPauses(own: Kysely<OwnTables>): Promise<ReadonlyMap<string, Pause>> {
   const rows = await own.selectFrom('_sync_pauses').selectAll().execute();
   return new Map(
@@ -60,7 +59,6 @@ export interface SentAlert {
   over_at: number | null;
 }
 
-/** Reads all alerts that were sent for a source. */
 export async function readSentAlerts(own: Kysely<OwnTables>, source: string): Promise<SentAlert[]> {
   const rows = await own.selectFrom('_sync_alerts').selectAll().execute();
   return Array.from(rows, ({ channel, alert, what, since, told_at, over_at }) => ({

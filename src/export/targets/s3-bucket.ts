@@ -1,4 +1,5 @@
-// A prefix of an S3 bucket as the destination of an export.
+// Writes an export to a prefix of an S3 bucket. Two exports to one prefix do not mix: the manifest is replaced only if it is
+// still the one that was read.
 import { text as textIn } from 'node:stream/consumers';
 import { ConfigError } from '../../model/errors.ts';
 import { bucketAccess, type BucketAccess, BucketClient, type BucketErrors } from '../../object-store/bucket.ts';
@@ -37,28 +38,25 @@ export function openBucket(
   const shown = `s3://${access.bucket}/${prefix}`;
   const key = prefix + MANIFEST;
   /** The manifest as it was last read; null if there was none. */
-  let known: { text: string; etag: string } | null = null;
+  let lastRead: { text: string; etag: string } | null = null;
   return {
     shown,
     isLocked: false,
     list: () => listFiles(client, prefix),
     readManifest: async () => {
       const found = await client.get(key);
-      known = found === null ? null : { text: await textIn(found.body), etag: found.etag };
-      return known?.text ?? null;
+      lastRead = found === null ? null : { text: await textIn(found.body), etag: found.etag };
+      return lastRead?.text ?? null;
     },
     write: (path, body) => client.upload(prefix + path, body),
     putManifest: async (text, previous) => {
-      if (previous !== (known?.text ?? null)) throw exportBusy(shown, '');
-      await putManifest(client, { key, text, etag: known?.etag ?? null, shown });
+      if (previous !== (lastRead?.text ?? null)) throw exportBusy(shown, '');
+      await putManifest(client, { key, text, etag: lastRead?.etag ?? null, shown });
     },
     remove: async (paths) => {
       for (const path of paths) await client.remove(prefix + path);
     },
-    close: () => {
-      client.close();
-      return Promise.resolve();
-    },
+    close: async () => client.close(),
   };
 }
 
@@ -72,7 +70,7 @@ async function listFiles(client: BucketClient, prefix: string): Promise<TargetFi
   return files;
 }
 
-/** Replaces the manifest only if it is still the one that was read, if the service supports conditional writes. */
+/** Replaces the manifest if its ETag is still `etag`. Services without conditional writes replace it in any case. */
 async function putManifest(
   client: BucketClient,
   { key, text, etag, shown }: { key: string; text: string; etag: string | null; shown: string },
@@ -80,6 +78,6 @@ async function putManifest(
   const only = etag === null ? 'absent' : { etag };
   if ((await client.putIf(key, Buffer.from(text), only, 'application/json')) === 'written') return;
   // An earlier attempt without a response may have written it.
-  const there = await client.get(key);
-  if (there === null || (await textIn(there.body)) !== text) throw exportBusy(shown, '');
+  const current = await client.get(key);
+  if (current === null || (await textIn(current.body)) !== text) throw exportBusy(shown, '');
 }

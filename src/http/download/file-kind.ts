@@ -3,7 +3,6 @@ import { type FileHandle, open } from 'node:fs/promises';
 import type * as FileType from 'file-type';
 import type * as ImageSize from 'image-size';
 
-/** Type and size of a file according to its content, because its name and headers may be wrong. */
 export interface FileKind {
   type: string;
   /** Pixels of a picture; null if unknown, and for other files. */

@@ -1,5 +1,5 @@
-// Decodes and parses the body of an answer, before the outcome table decides. Invalid text or JSON is an error, never
-// a guess; a body that would take too much memory once it is parsed is refused.
+// Decodes and parses the body of a response, before the outcome table decides what the response means. Invalid text or
+// JSON is an error, never a guess. A body that would need too much memory is refused: `[[],[],[],…` needs 50 times its size.
 import { TextDecoder } from 'node:util';
 import type { Profile } from '../../config/profile/profile.ts';
 import { SyncError } from '../../model/errors.ts';
@@ -19,7 +19,7 @@ import type { MemoryReservation } from '../body/answer-memory.ts';
 import type { WireAnswer } from '../exchange.ts';
 import type { ReceivedResponse } from './outcome-table.ts';
 
-/** Created once, because that takes longer than to decode a small page. Fatal: invalid bytes are an error. */
+/** Created once, because that takes longer than decoding a small page. With `fatal`, invalid bytes are an error. */
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 
 /** Supported charsets and their decoders. */
@@ -69,16 +69,17 @@ function decoderFor(bytes: Uint8Array, contentType: string): TextDecoder {
   return new TextDecoder(bigEndian ? 'utf-16be' : charset, { fatal: true });
 }
 
-/** Bytes of an error body that are read. */
+/** Only this much of an error body is read. */
 const MAX_EXCERPT_BYTES = 65_536;
+/** Characters that are quoted before and after a syntax error. */
 const CONTEXT_LENGTH = 40;
 
-/** The content of an answer, before its outcome is decided. */
+/** The body of a response, before its outcome is decided. */
 export interface AnswerReading {
   response: Omit<ReceivedResponse, 'limits'>;
   /** The body of a 2xx as UTF-8, empty otherwise. */
   bytes: Buffer;
-  /** What is wrong with the body, as a sentence; empty if the error code is enough. */
+  /** What is wrong with the body, as a sentence; empty if the error code says enough. */
   defect: string;
 }
 
@@ -91,7 +92,7 @@ interface BodyLimits {
   reservation: MemoryReservation;
 }
 
-/** Estimated memory of a body: per byte (as bytes, text and values), and per value. */
+/** Estimated memory of a body: for each byte (as bytes, text and value), and for each value. */
 const MEMORY_PER_BYTE = 3;
 const MEMORY_PER_VALUE = 300;
 
@@ -101,17 +102,14 @@ interface BodyContent {
   /** Error code of a 2xx with an unusable body; null if it is usable. */
   content: string | null;
   defect: string;
-  /** The text to quote from a body that is no JSON. */
+  /** The text to quote from a body that is not JSON. */
   excerpt: string;
 }
 
 const NOTHING: BodyContent = { bytes: Buffer.alloc(0), json: undefined, content: null, defect: '', excerpt: '' };
 
-/**
- * Decodes and parses the body of an answer; that of an error only if it is JSON. A body that would take too much memory
- * is not parsed. Never throws.
- */
-export function interpret(
+/** Reads the body of a response. The body of an error response may be anything, so it is parsed only if it is JSON. */
+export function readResponseBody(
   answer: WireAnswer,
   isRecord: (body: JsonValue) => boolean,
   limits: BodyLimits,
@@ -137,9 +135,9 @@ function readContent({ bytes, headers }: WireAnswer, limits: BodyLimits): BodyCo
   try {
     limits.reservation.resize(bytes.length * MEMORY_PER_BYTE);
     decoded = decodeText(bytes, String(headers['content-type'] ?? ''));
-    const other = isContainer(decoded.bytes) ? null : otherThanJson(decoded.text);
-    if (other !== null) return other;
-    checkSize(decoded.bytes, limits);
+    const otherContent = isContainer(decoded.bytes) ? null : findOtherContent(decoded.text);
+    if (otherContent !== null) return otherContent;
+    refuseTooLarge(decoded.bytes, limits);
     const json = parseJson(decoded.text);
     return json === null ? { ...NOTHING, json, content: 'empty_body' } : { ...NOTHING, bytes: decoded.bytes, json };
   } catch (error) {
@@ -149,7 +147,7 @@ function readContent({ bytes, headers }: WireAnswer, limits: BodyLimits): BodyCo
       // Only the message of the parser quotes the body.
       bytes: error.code === 'bad_json' ? decoded.bytes : NOTHING.bytes,
       content: error.code,
-      defect: error.message + around(decoded.text, error.message),
+      defect: error.message + quoteAround(decoded.text, error.message),
     };
   }
 }
@@ -158,8 +156,8 @@ function isContainer(bytes: Buffer): boolean {
   return bytes[0] === OPEN_BRACE || bytes[0] === OPEN_BRACKET;
 }
 
-/** Returns the content of an empty body or a web page; null for any other. */
-function otherThanJson(text: string): BodyContent | null {
+/** Returns the reading of an empty body or of a web page; null for any other text. */
+function findOtherContent(text: string): BodyContent | null {
   const start = text.search(/\S/);
   if (start === -1) return { ...NOTHING, content: 'empty_body' };
   return text[start] === '<'
@@ -167,29 +165,29 @@ function otherThanJson(text: string): BodyContent | null {
     : null;
 }
 
-/** Throws `SyncError`: `body_too_large`, and those of `reservation`. */
-function checkSize(bytes: Buffer, limits: BodyLimits): void {
+/** Reserves the memory of the parsed body. Throws `SyncError` (`body_too_large`), and what `reservation` throws. */
+function refuseTooLarge(bytes: Buffer, limits: BodyLimits): void {
   const { values, digits } = jsonSize(bytes);
-  if (values > limits.values) throw beyond(`the body holds more than ${limits.values} values`);
+  if (values > limits.values) throw tooLarge(`the body holds more than ${limits.values} values`);
   if (digits > limits.digits) {
-    throw beyond(`the long numbers of the body have more than ${limits.digits} digits together`);
+    throw tooLarge(`the long numbers of the body have more than ${limits.digits} digits together`);
   }
   limits.reservation.resize(bytes.length * MEMORY_PER_BYTE + values * MEMORY_PER_VALUE);
 }
 
-function beyond(message: string): SyncError {
+function tooLarge(message: string): SyncError {
   return new SyncError('body_too_large', message, { recovery: 'stop' });
 }
 
 /** Quotes the text around the position in a parser's message; empty if it has none. */
-function around(text: string, message: string): string {
+function quoteAround(text: string, message: string): string {
   const position = /position (\d+)/.exec(message)?.[1];
   if (position === undefined) return '';
   const at = Number(position);
   return `, near ${JSON.stringify(text.slice(Math.max(0, at - CONTEXT_LENGTH), at + CONTEXT_LENGTH))}`;
 }
 
-/** Creates the test whether a body is one record: it has an `id`, and nothing at the `records` of any resource. */
+/** Creates the test whether a body is one record: it has an `id`, and no list at the `records` path of any resource. */
 export function createRecordTest(profile: Profile): (body: JsonValue) => boolean {
   const resources = Object.values(profile.resources);
   const lists = new Set(resources.map((resource) => resource.records).filter((path) => path !== ''));

@@ -90,12 +90,6 @@ export interface RateLimiterOptions extends ServiceLimits {
   random?: () => number;
 }
 
-/** Creates a rate limiter, which sends nothing by itself. */
-export function createRateLimiter(options: RateLimiterOptions): RateLimiter {
-  return new BudgetRateLimiter(options);
-}
-
-/** A request that waits for its slot. */
 interface WaitingRequest {
   lane: Lane;
   /** Called with the number of the request once it may start. */
@@ -103,7 +97,6 @@ interface WaitingRequest {
   refuse: (reason: unknown) => void;
 }
 
-/** The result of one scheduling pass. */
 interface SchedulingPass {
   granted: { waiting: WaitingRequest; request: number }[];
   /** Milliseconds until the next request may start; infinite if that depends on an answer or another process. */
@@ -138,7 +131,7 @@ const SAVE_LIMITS_MS = 1_000;
  * `run` adds a request to the queue and wakes the scheduling loop (`#runPasses`). Each pass of the loop grants slots to
  * waiting requests (`#schedule`), stores the changed budget, and only then starts them.
  */
-class BudgetRateLimiter implements RateLimiter {
+export class BudgetRateLimiter implements RateLimiter {
   readonly #options: RateLimiterOptions;
   readonly #clock: Clock;
   readonly #random: () => number;
@@ -398,7 +391,6 @@ export const TOKEN_LIMITS = { dialect: rateDialectSchema.parse('auto'), share: 1
 /** Limits of another origin that files come from. */
 export const FILE_LIMITS = { dialect: rateDialectSchema.parse('auto'), share: 0.9, concurrency: 6 };
 
-/** Returns the limits of a service according to settings and profile. */
 export function limitsOf({ profile, rate }: SourceSettings): ServiceLimits {
   return {
     dialect: profile.rate_limit,
@@ -418,14 +410,9 @@ export interface KnownLimits {
   savesState: boolean;
 }
 
-interface RateLimiterStorage extends KnownLimits {
-  clock: Clock;
-  maxWaitMs: number;
-}
-
 /** Opens a rate limiter that shares its state with other processes, or continues from the stored state. */
 export async function openRateLimiter(
-  { coordination, own, savesState, clock, maxWaitMs }: RateLimiterStorage,
+  { coordination, own, savesState, clock, maxWaitMs }: KnownLimits & { clock: Clock; maxWaitMs: number },
   name: string,
   limits: ServiceLimits,
 ): Promise<RateLimiter> {
@@ -433,12 +420,12 @@ export async function openRateLimiter(
   if (coordination !== null) {
     const read = () => coordination.readBudget(name);
     const swap = (version: number, state: string) => coordination.swapBudget(name, version, state);
-    return createRateLimiter({ ...options, shared: { read, swap } });
+    return new BudgetRateLimiter({ ...options, shared: { read, swap } });
   }
-  if (own === null) return createRateLimiter(options);
+  if (own === null) return new BudgetRateLimiter(options);
   const restored = (await readLimit(own, name)) ?? undefined;
   const save = savesState ? (state: string) => saveLimit(own, name, state, clock.now()) : undefined;
-  return createRateLimiter({ ...options, restored, save });
+  return new BudgetRateLimiter({ ...options, restored, save });
 }
 
 /**
@@ -457,13 +444,11 @@ export async function compareRateLimit(own: Kysely<OwnTables>, budget: string, d
   };
 }
 
-/** Reads the stored state for one origin and credential; null if absent. */
 async function readLimit(own: Kysely<OwnTables>, name: string): Promise<string | null> {
   const row = await own.selectFrom('_sync_limits').select('state').where('name', '=', name).executeTakeFirst();
   return row?.state ?? null;
 }
 
-/** Stores the state for one origin and credential. */
 export async function saveLimit(own: Kysely<OwnTables>, name: string, state: string, now: number): Promise<void> {
   const values = { state, updated_at: timestampText(now) };
   await own

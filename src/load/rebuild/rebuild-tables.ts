@@ -22,7 +22,7 @@ import { unwrapRecord } from '../../rows/records/as-record.ts';
 import { textHash } from '../../rows/records/record-key.ts';
 import { initialShape, shapeRecords } from '../../rows/shape-page.ts';
 import { lenientProfile, takenNames, withNumeric } from '../grow-shape.ts';
-import { coverRows, viewGrowth } from '../grow-views.ts';
+import { growCalendarForRows, planViewGrowth } from '../grow-views.ts';
 import type { LoadContext } from '../load-context.ts';
 import { shapeOf } from '../prepare-page.ts';
 
@@ -112,7 +112,7 @@ async function fillStagedTables(context: LoadContext, rebuild: Rebuild): Promise
       children: staged.tables.slice(1),
       records,
     } as const;
-    await coverRows(context, shaped.rows);
+    await growCalendarForRows(context, shaped.rows);
     const deleted = records.filter(({ deletedAt }) => deletedAt !== null).map(({ key }) => key);
     await warehouse.commit({ rows: page, lease: owned.lease(), statements: markDeleted(context, rebuild, deleted) });
   }
@@ -150,7 +150,7 @@ async function swapStagedTables(
   for (;;) {
     // All views keep their types, so that external objects on them stay; the caller widens the views later.
     const held = new Set((await readViews(own)).keys());
-    const { views, comments, claim, statements: viewStatements } = await viewGrowth(context, after, { held });
+    const { views, comments, claim, statements: viewStatements } = await planViewGrowth(context, after, { held });
     try {
       await warehouse.swapTables({
         lease: owned.lease(),

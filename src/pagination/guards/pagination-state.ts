@@ -303,7 +303,6 @@ export class PaginationState {
   }
 }
 
-/** Counts the records of a page that have no usable key. */
 function countUnkeyed({ records, keys }: ReadPage): number {
   return records.length - keys.length / KEY_FINGERPRINT_BYTES;
 }

@@ -260,14 +260,8 @@ const RESOURCE_CHECKS: readonly Check<ResourceStatus>[] = [
     return reported.map((warning): Finding => {
       const { message, hint, accepted, code } = warning;
       const alerts = last?.status === 'partial' && warning === reason ? (['partial'] as const) : [];
-      return {
-        severity: 'look',
-        what: accepted ? `Accepted: ${message}` : message,
-        next: hint,
-        alerts,
-        since,
-        cause: code,
-      };
+      const what = accepted ? `Accepted: ${message}` : message;
+      return { severity: 'look', what, next: hint, alerts, since, cause: code };
     });
   },
   function rejects({ rejects, runs }) {

@@ -107,9 +107,9 @@ export async function planVerified(
 }
 
 /** Plans a full scan from the beginning, in place of an incremental one that cannot be verified. */
-export function fullPlan(input: Omit<PlanInput, 'command' | 'interrupted' | 'restart'>): ScanPlan {
+export function fullPlan(input: Omit<PlanInput, 'command' | 'interrupted'>): ScanPlan {
   const stored = input.stored === null ? null : { ...input.stored, ...NO_SCAN };
-  return planScan({ ...input, stored, command: 'backfill', interrupted: null, restart: false });
+  return planScan({ ...input, stored, command: 'backfill', interrupted: null });
 }
 
 /** More than one, because some of the latest rows may be later than the cursor, or be the record in question. */

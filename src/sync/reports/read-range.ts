@@ -1,8 +1,8 @@
 // Requests ranges of days of a report, and checks the days and totals of the responses.
 //
 // A service answers `GET /stats?from=2026-01-01&to=2026-01-31` with a row for each day and page. One request covers as
-// many windows (days, weeks or months) as the service manages. If a range is more than it lists, or than it or this
-// process can do at once, the caller splits it into halves. The next ranges are requested while one is written.
+// many windows (days, weeks or months) as the service can list at once. If a range is too large for the service or for
+// this process, the caller splits it into halves. The next ranges are requested while one is written (`RangeQueue`).
 import { listingScan } from '../../checks/listing-scan.ts';
 import type { ReportWindows } from '../../config/profile/incremental.ts';
 import type { ResourceProfile } from '../../config/profile/profile.ts';
@@ -20,12 +20,12 @@ import {
   addDays,
   type Day,
   DAY_MS,
-  toDay,
   type DayReading,
   nextRange,
   rangeQuery,
   type ReportRange,
   type ReportWindow,
+  toDay,
 } from './report-windows.ts';
 
 /** The pages of a range, joined because they are committed in one transaction. */
@@ -36,7 +36,7 @@ export interface JoinedPage extends Page {
 interface RangeRequest {
   range: ReportRange;
   windows: ReportWindows;
-  /** False if a request names one window. */
+  /** False if requests name only the first day of one window. */
   hasEnd: boolean;
   lane: Lane;
   /** Records on the largest page that named a next one, of earlier ranges; null if that is not known. */
@@ -45,29 +45,29 @@ interface RangeRequest {
   formerEndedAt?: number | null;
 }
 
-/** The service's full response for a range. */
+/** The response for a whole range, of one or more pages. */
 export interface FullAnswer {
   page: JoinedPage;
   end: ScanEnd;
   /** The body of its last page, which may state totals. */
   body: JsonValue;
-  /** True if it holds as many rows as the service lists for one query: more may exist. */
+  /** True if it has as many rows as the service lists at most for a query (`windows.most`): more may exist. */
   isFull: boolean;
 }
 
 /**
- * Without a response the range has to be split, or is refused (`isUnitRefusal`). `error` is what the request failed with;
- * null if a range of several windows is too large.
+ * The response for a range, or why there is none: `error` is what the request failed with, or null if a range of several
+ * windows is too large. Then the caller splits the range, or reports that the service refuses it (`isUnitRefusal`).
  */
 export type RangeAnswer = FullAnswer | { error: SyncError | null };
 
-/** Errors after which the same range would fail again, and a smaller one may not. */
+/** Errors after which the same range would fail again, but a smaller one may succeed. */
 const TOO_MUCH: ReadonlySet<string> = new Set(['window_too_large', 'timeout', 'memory_full', 'body_too_large']);
 
 /**
- * Requests a range page by page, to a verified end like any scan. A range of several windows is given up as soon as it has
- * to be split; of a single window, all that there is is returned. The caller releases the page. Throws errors that are
- * not about the range.
+ * Requests a range page by page, to a verified end like any scan. A range of several windows ends as soon as it is known to
+ * be too large; a single window is always read to its end. The caller releases the page. Throws errors that are not about
+ * the range.
  */
 async function readRange(context: ResourceContext, request: RangeRequest): Promise<RangeAnswer> {
   const pages: Page[] = [];
@@ -83,7 +83,7 @@ async function readRange(context: ResourceContext, request: RangeRequest): Promi
   }
 }
 
-/** Source bytes of a range of several windows, which is in memory until its last page has arrived. */
+/** Max size of a range of several windows, whose pages stay in memory until the last one has arrived. */
 const MAX_RANGE_BYTES = 16_777_216;
 
 /** Adds the pages of a range to `pages`. Returns false if a range of several windows is too large. */
@@ -98,7 +98,6 @@ async function collectPages(
     tooLarge,
     formerEndedAt,
     runAhead: context.runAhead,
-    // The pages stay in memory until the last of them has arrived.
     keepsPages: true,
     ...(fullPageSize === null ? {} : { fullPageSize: fullPageSize <= context.profile.page.size ? fullPageSize : 0 }),
   };
@@ -134,31 +133,31 @@ function joinPages(pages: readonly Page[], { most: maxRows }: ReportWindows): Fu
   return { page, end: last.end, body: last.answer?.json ?? null, isFull };
 }
 
-/** What the size and the requests of further ranges depend on; updated by each response. */
+/** The options of the next requests. The caller updates them after each response. */
 export interface RangeOptions extends Omit<RangeRequest, 'range'> {
-  /** Max windows per range that the service, or this process, is known to manage. */
+  /** Max windows per range, as far as is known. */
   maxWindows: number;
   /** The day after the last one that is requested. */
   until: Day;
 }
 
-/** A range to be replaced, and what its earlier responses have shown. */
+/** A range whose rows are to be replaced, and its earlier responses. */
 export interface RangeTask {
   range: ReportRange;
-  /** Complete responses so far, and the end of the last one, in local epoch milliseconds. */
+  /** Number of complete responses so far. */
   responses: number;
+  /** The end of the last one, and when it was reached, in local epoch milliseconds; null before the first. */
   former: { end: ScanEnd; endedAt: number } | null;
   /** True if a response would have deleted too many rows. */
   wasExcessive: boolean;
 }
 
-/** Errors that the other requests in flight may have caused: then the range is requested again alone. */
+/** Errors that other requests in flight may have caused: the range is then requested again, with no other one in flight. */
 const ERRORS_BY_LOAD: ReadonlySet<string> = new Set(['timeout', 'memory_full']);
 
 /**
- * The ranges to replace, the newest first. While one is written the next ones are requested, at most as many as requests
- * may be in flight. The first range is requested alone, and so is the one after a range that was put back, because the
- * response decides the size of the others. A kill loses only what is in flight.
+ * The ranges to replace, the newest first. While the caller writes one, the next ones are requested. Nothing is prefetched
+ * before the first response, and after a range was put back: the response decides how large the next ranges are.
  */
 export class RangeQueue {
   readonly #context: ResourceContext;
@@ -166,14 +165,14 @@ export class RangeQueue {
   #remaining: readonly ReportWindow[];
   #putBack: RangeTask[] = [];
   #inFlight: { range: ReportRange; answer: Promise<RangeAnswer>; stop: AbortController }[] = [];
-  /** True once a range of the present size was answered in full. */
+  /** True once a range of the present size has had a response. */
   #mayPrefetch = false;
 
   constructor(context: ResourceContext, options: RangeOptions, due: readonly ReportWindow[]) {
     [this.#context, this.#options, this.#remaining] = [context, options, due];
   }
 
-  /** The next range and its answer, after the previous one was processed; null after the last. Throws as `readRange` does. */
+  /** Returns the next range and its response; null after the last one. Throws as `readRange` does. */
   async next(): Promise<{ task: RangeTask; answer: RangeAnswer } | null> {
     this.#context.signal.throwIfAborted();
     const again = this.#putBack.shift();
@@ -181,7 +180,7 @@ export class RangeQueue {
     if (this.#inFlight.length === 0 && this.#remaining.length > 0) this.#request(this.#context.runAhead);
     const first = this.#inFlight.shift();
     if (first === undefined) return null;
-    const task = newTask(first.range);
+    const task = createTask(first.range);
     if (this.#mayPrefetch) this.#prefetch();
     const answer = await first.answer;
     if ('page' in answer) {
@@ -195,13 +194,13 @@ export class RangeQueue {
     return { task, answer };
   }
 
-  /** Ranges to process in place of the last one. */
+  /** Adds ranges that come next, in place of the last one: its halves, or the same range again. */
   putBack(tasks: readonly RangeTask[]): void {
     this.#putBack.unshift(...tasks);
     if (tasks.length > 0) this.#mayPrefetch = false;
   }
 
-  /** Aborts what is in flight, and releases what has arrived. The ranges are requested again by later calls of `next`. */
+  /** Aborts the requests in flight and releases their pages. Later calls of `next` request these ranges again. */
   async abort(): Promise<void> {
     const aborted = this.#inFlight.splice(0);
     this.#remaining = [...aborted.flatMap(({ range }) => range.windows.toReversed()), ...this.#remaining];
@@ -223,7 +222,7 @@ export class RangeQueue {
     while (this.#remaining.length > 0 && this.#inFlight.length < this.#context.runAhead) this.#request(1);
   }
 
-  /** `runAhead` bounds the pages in flight: of prefetched ranges one each, so that the first range is not delayed. */
+  /** `runAhead`: max pages in flight; 1 for a prefetched range, so that it does not delay the first one. */
   #request(runAhead: number): void {
     const { windows, maxWindows, until, hasEnd } = this.#options;
     const limits = { largest: windows.largest / DAY_MS, windows: hasEnd ? maxWindows : 1, until };
@@ -237,12 +236,12 @@ export class RangeQueue {
   }
 }
 
-export function newTask(range: ReportRange): RangeTask {
+export function createTask(range: ReportRange): RangeTask {
   return { range, responses: 0, former: null, wasExcessive: false };
 }
 
-/** The records of a response, one for each key: a page that was requested again repeats some. */
-export function distinctRecords(records: readonly SourceRecord[], { id }: ResourceProfile): SourceRecord[] {
+/** Selects the last record of each key: a page that was requested again repeats some. */
+export function selectDistinctRecords(records: readonly SourceRecord[], { id }: ResourceProfile): SourceRecord[] {
   const byKey = new Map<unknown, SourceRecord>();
   for (const record of records) {
     const found = record.rejection === undefined ? recordKey(record.value, id) : { reject: null };
@@ -252,8 +251,8 @@ export function distinctRecords(records: readonly SourceRecord[], { id }: Resour
 }
 
 /**
- * Refuses a response with records of days that were not requested: the service's filter, or its zone, is not what the
- * profile says. Throws `SyncError` (`window_outside`, stop) that says which.
+ * Throws `SyncError` (`window_outside`, stop) if the response has records of days that were not requested: the filter of
+ * the service, or its time zone, is not what the profile says.
  */
 export function refuseOutside(
   records: readonly SourceRecord[],
@@ -293,15 +292,15 @@ function outsideHint(
   return 'the service does not keep to the range: set windows.from_param, to_param and format as it reads them';
 }
 
-/** A sum over a range that the service states otherwise than it was counted. */
+/** A total that the service states for a range, and that differs from the sum of its records. */
 export interface TotalDifference {
   field: string;
-  /** Null if the response states none. */
+  /** The stated total; null if the response has none. */
   told: number | null;
   counted: number;
 }
 
-/** How it is stored with each window of the range, as JSON. */
+/** The differences of a range, as they are stored with each of its windows, as JSON. */
 export interface StatedTotals {
   from: Day;
   /** The day after the range. */
@@ -309,10 +308,10 @@ export interface StatedTotals {
   differs: TotalDifference[];
 }
 
-/** Sums of fractions differ in their last digits by the order of addition. */
+/** Relative: sums of fractions differ in their last digits, depending on the order of addition. */
 const TOLERANCE = 1e-9;
 
-/** Compares the sums that a response states (`totals`: path in the body by field) with those of its records. Pure. */
+/** Compares the totals of a response with the sums of its records. `totals` has the path in the body for each field. */
 export function compareTotals(
   totals: Readonly<Record<string, string>>,
   body: JsonValue,
@@ -328,8 +327,8 @@ export function compareTotals(
   });
 }
 
-/** True if more is stated than listed: some services cap the rows of a query without saying so. */
-export function isShort(differs: readonly TotalDifference[]): boolean {
+/** True if a stated total exceeds the sum of the records: some services cap the rows of a query silently. */
+export function hasMissingRows(differs: readonly TotalDifference[]): boolean {
   return differs.some(({ told, counted }) => told !== null && Math.abs(told) > Math.abs(counted));
 }
 

@@ -35,15 +35,15 @@ import type { RunContext } from '../run-progress.ts';
 import { endWarnings, judgeScan } from '../scan/judge-scan.ts';
 import {
   compareTotals,
-  distinctRecords,
+  createTask,
   type FullAnswer,
-  isShort,
-  newTask,
+  hasMissingRows,
   type RangeAnswer,
   type RangeOptions,
   RangeQueue,
   type RangeTask,
   refuseOutside,
+  selectDistinctRecords,
 } from './read-range.ts';
 import { findExcessiveLosses, readRowsOfRange, replaceRange, type StoredReports } from './replace-range.ts';
 import {
@@ -191,7 +191,7 @@ async function syncRange(
 
 /** Splits a range into two tasks; null if it is one window. */
 function halve(range: ReportRange): RangeTask[] | null {
-  return splitRange(range)?.map(newTask) ?? null;
+  return splitRange(range)?.map(createTask) ?? null;
 }
 
 /** Further ranges get half as many windows, because as many would be too large again. */
@@ -238,7 +238,7 @@ function withoutUnfinished(
     });
   }
   const ended = endRangeAt(range, addDays(options.until, -1));
-  return ended === range ? [] : [newTask(ended)];
+  return ended === range ? [] : [createTask(ended)];
 }
 
 /** Writes a response, unless the range has to be requested again. Returns the ranges to request next. */
@@ -252,7 +252,7 @@ async function applyAnswer(
   const { windows, reading } = scan;
   const { range, former } = task;
   const responses = task.responses + 1;
-  const records = distinctRecords(page.records, profile);
+  const records = selectDistinctRecords(page.records, profile);
   refuseOutside(records, range, windows, reading);
 
   const verdict = judgeScan(end, profile, former?.end ?? null);
@@ -263,7 +263,7 @@ async function applyAnswer(
   }
   const differs = compareTotals(windows.totals, body, records);
   if (differs.length > 0 && !profile.accept.includes('totals')) {
-    const halves = isShort(differs) && scan.splitsByTotals ? splitByTotals(scan, range) : null;
+    const halves = hasMissingRows(differs) && scan.splitsByTotals ? splitByTotals(scan, range) : null;
     if (halves !== null) return halves;
     if (responses < 2) return [{ ...task, responses }];
   }

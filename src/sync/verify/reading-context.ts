@@ -4,7 +4,7 @@ import type { Forgotten } from '../../database/state/forgotten.ts';
 import type { OwnedResource } from '../../database/state/owned-resource.ts';
 import { newMeter } from '../../http/client.ts';
 import type { ResourceShape } from '../../model/table.ts';
-import { resourceContext, type SourceContext } from '../resource-context.ts';
+import { createResourceContext, type SourceContext } from '../resource-context.ts';
 import { newProgress, type RunContext } from '../run-progress.ts';
 import type { Findings } from './report.ts';
 
@@ -46,7 +46,7 @@ export function readingContext(
   };
   const meter = newMeter();
   return {
-    ...resourceContext(source, owned, { meter, signal }),
+    ...createResourceContext(source, owned, { meter, signal }),
     run: { run_id: source.runId, resource: shape.resource, command: 'verify', mode: 'full' },
     progress: newProgress('full', [], meter),
     watcher: { started: doNothing, page: doNothing, ended: doNothing },

@@ -5,7 +5,7 @@ import { asksForEnd } from '../../config/profile/resource.ts';
 import type { WindowRow } from '../../database/own-tables.ts';
 import { readWindows } from '../../database/state/windows.ts';
 import type { Page } from '../../pagination/page.ts';
-import { compareTotals, type FullAnswer, isShort, newTask, RangeQueue } from '../reports/read-range.ts';
+import { compareTotals, type FullAnswer, hasMissingRows, createTask, RangeQueue } from '../reports/read-range.ts';
 import { readRowsOfRange } from '../reports/replace-range.ts';
 import { dayReading, splitRange } from '../reports/report-windows.ts';
 import type { RunContext } from '../run-progress.ts';
@@ -41,7 +41,7 @@ export async function* readFinalWindows(context: RunContext, windows: ReportWind
   // If the totals were right when the rows were copied, a wrong total shows that the response is cut short.
   const comparesTotals = rows.every(({ totals }) => totals === null);
   const isCutShort = ({ body, page }: FullAnswer): boolean =>
-    comparesTotals && isShort(compareTotals(windows.totals, body, page.records));
+    comparesTotals && hasMissingRows(compareTotals(windows.totals, body, page.records));
   const until = rows.at(-1)?.window_end ?? '';
   const hasEnd = asksForEnd(context.profile);
   const options = { windows, hasEnd, lane: 'backfill', fullPageSize: null, maxWindows: Infinity, until } as const;
@@ -57,7 +57,7 @@ export async function* readFinalWindows(context: RunContext, windows: ReportWind
         continue;
       }
       if ('page' in answer) answer.page.release();
-      queue.putBack((halves ?? []).map(newTask));
+      queue.putBack((halves ?? []).map(createTask));
     }
   } finally {
     await queue.abort();

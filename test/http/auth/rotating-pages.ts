@@ -4,7 +4,7 @@ import { openWarehouse } from '../../../src/database/databases.ts';
 import { createTokenStore } from '../../../src/database/state/server-state.ts';
 import { newMeter } from '../../../src/http/client.ts';
 import { createClient } from '../../../src/http/create-client.ts';
-import { createRateLimiter, type RateLimiter } from '../../../src/http/rate-limit/rate-limiter.ts';
+import { BudgetRateLimiter, type RateLimiter } from '../../../src/http/rate-limit/rate-limiter.ts';
 import { SyncError } from '../../../src/model/errors.ts';
 import { systemClock } from '../../../src/observe/system-clock.ts';
 import { longOrShort } from '../../support/length.ts';
@@ -52,7 +52,7 @@ export async function askForPages(address: string, service: string, forMs = 0): 
 
 /** One that lets a test ask as fast as its service answers. */
 function fastGovernor({ rate_limit: dialect }: Pick<Profile, 'rate_limit'>): RateLimiter {
-  return createRateLimiter({
+  return new BudgetRateLimiter({
     clock: systemClock,
     dialect,
     requestsPerSecond: 1_000,

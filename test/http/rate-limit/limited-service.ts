@@ -1,5 +1,5 @@
 import {
-  createRateLimiter,
+  BudgetRateLimiter,
   type AnswerFacts,
   type Attempted,
   type RateLimiter,
@@ -161,7 +161,7 @@ export function factsOf(
 
 export function rateLimiterFor(clock: HandClock, options: Partial<RateLimiterOptions> = {}): RateLimiter {
   const dialect = rateDialectSchema.parse('auto');
-  return createRateLimiter({
+  return new BudgetRateLimiter({
     clock,
     dialect,
     share: 1,

@@ -1,7 +1,7 @@
 // Opens the schema of a source in Postgres (`openDatabase`): checks the server and the rights, and migrates internal tables.
 // Hundreds of sources may be opened at once, by processes of different versions. Also removes erased rows from the files of
 // tables (`cleanTables`), where Postgres keeps deleted rows until a VACUUM.
-import { Kysely, sql, CompiledQuery } from 'kysely';
+import { CompiledQuery, Kysely, sql } from 'kysely';
 import { escapeIdentifier as quoted } from 'pg';
 import type { MigrationDialect } from '../../../../migrations/dialect.ts';
 import type { Clock } from '../../../model/clock.ts';
@@ -12,9 +12,9 @@ import type { PostgresAddress } from '../address.ts';
 import { findDependents, inUseError, refuseOthersViews } from '../widening/dependents.ts';
 import { ownDialect, sessionDialect } from './own-dialect.ts';
 import { borrowDatabase } from './pools.ts';
-import { hideInternalTables, refuseStrangers, refuseWithoutCreate } from './schema-rights.ts';
+import { hideInternalTables, refuseMissingRights, refuseUnsafeObjects } from './schema-rights.ts';
 import { onlyRow } from './session.ts';
-import { COMMIT_MARKS, COMMON_SCHEMA, type PostgresSchema, execute, FORGET_OLD_MARKS, transact } from './transact.ts';
+import { COMMIT_MARKS, COMMON_SCHEMA, execute, FORGET_OLD_MARKS, type PostgresSchema, transact } from './transact.ts';
 
 /** Enough for a server that is just starting. A server that does not answer by then is an error of the settings. */
 export const OPEN_TIMEOUT_MS = 5_000;
@@ -103,11 +103,11 @@ const WAIT_FOR_PAGES = `DO $$ BEGIN IF to_regclass('_sync_leases') IS NOT NULL T
 async function migrateSchema(database: PostgresSchema, tables: TableSet): Promise<void> {
   const { schema, shown } = database;
   const run = execute(database, { retryForMs: OPEN_TIMEOUT_MS });
-  await refuseStrangers(run, database);
+  await refuseUnsafeObjects(run, database);
   // Usually nothing is to be done: that is found out without a lock, because hundreds of sources may start together.
   const applied = await readAppliedMigrations(database, tables);
   if (applied !== null && isUpToDate(shown, applied, tables.migrations)) return;
-  await refuseWithoutCreate(run, database);
+  await refuseMissingRights(run, database);
   await transact(
     database,
     async (session) => {
@@ -117,7 +117,7 @@ async function migrateSchema(database: PostgresSchema, tables: TableSet): Promis
       if (existing.rowCount === 0) await session.execute(`CREATE SCHEMA ${quoted(schema)}`);
       else {
         // Another role may have created it since the check above.
-        await refuseStrangers(session.execute, database);
+        await refuseUnsafeObjects(session.execute, database);
         await session.execute(WAIT_FOR_PAGES);
       }
       const own = new Kysely({ dialect: sessionDialect(session) });

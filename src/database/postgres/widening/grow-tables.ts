@@ -12,7 +12,7 @@ import {
   tableExists,
   TableInUseError,
 } from '../../warehouse.ts';
-import { refuseStrangers, refuseWithoutCreate } from '../connection/schema-rights.ts';
+import { refuseMissingRights, refuseUnsafeObjects } from '../connection/schema-rights.ts';
 import { asStep, type Session, type Step } from '../connection/session.ts';
 import { causeCode, execute, isLocked, type PostgresSchema, transact } from '../connection/transact.ts';
 import { createViews, dropViews, planViewChanges, renameFormerViews } from '../views/change-views.ts';
@@ -61,9 +61,9 @@ export async function growTables(database: PostgresSchema, growth: ShapeGrowth):
   });
   const run = execute(database);
   // New columns alone need no rights on the schema.
-  if (created.length + widenings.length > 0) await refuseWithoutCreate(run, database);
+  if (created.length + widenings.length > 0) await refuseMissingRights(run, database);
   // A widening runs definitions of external views again.
-  if (widenings.length > 0) await refuseStrangers(run, database);
+  if (widenings.length > 0) await refuseUnsafeObjects(run, database);
   const steps = [
     // The claim comes first: other processes that change tables wait for its lock.
     ...(claim === null ? [] : [{ ...asStep(claim), errorIfNoRow: growthOutdated }]),

@@ -1,4 +1,5 @@
-// Fetches the files of a source, after a sync or on its own, and reports them with the newest run.
+// Fetches the files of a source, such as the pictures that its posts name: after each sync (`syncWithFiles`), or between
+// syncs, if a failed download is due again. Warnings about files are stored with the newest run of the resource.
 import { isDeepStrictEqual } from 'node:util';
 import type { Logger } from 'pino';
 import { type FilesSettings, type StoreAddress, storesOf } from '../../config/profile/file-fields.ts';
@@ -20,12 +21,13 @@ import type { FilesContext } from './fetch-file.ts';
 import { fetchFiles, type FilesReport, type FilesRequest, reportFiles } from './fetch-files.ts';
 import { createOwnedStoreOpener } from './owned-stores.ts';
 
-/** Fetches the files of one source. Stores and downloads are opened with their first use. */
-export interface FilesLane {
-  /** Throws `ConfigError` if a store cannot be used at all. */
+/** The files of one source. Stores and downloads are opened with their first use. */
+export interface FileSync {
+  /** Throws `ConfigError` if a store cannot be used. */
   check(): Promise<void>;
+  /** Fetches the files of these resources that are due. */
   fetch(request: FilesRequest): Promise<FilesReport[]>;
-  /** Counts the files of these resources, without requests; `stopped` is what kept them from being fetched. */
+  /** Counts the files of these resources, without requests; `stopped` is the error that prevented fetching them. */
   countFiles(resources: readonly string[], stopped?: unknown): Promise<FilesReport[]>;
   /** Updates the warnings of the newest run of each resource. */
   updateNewestRuns(reports: readonly FilesReport[]): Promise<void>;
@@ -33,14 +35,15 @@ export interface FilesLane {
   close(): Promise<void>;
 }
 
-interface LaneOptions extends Omit<FilesContext, 'downloader' | 'storeAt'>, KnownLimits {
+interface FileSyncOptions extends Omit<FilesContext, 'downloader' | 'storeAt'>, KnownLimits {
   client: Client;
-  /** The longest wait that a service may ask for, and how long ended runs are remembered, in milliseconds. */
+  /** Max wait that a service may request, in milliseconds. */
   maxWaitMs: number;
+  /** How long ended runs are stored, in milliseconds. */
   keepRunsMs: number;
 }
 
-export function createFilesLane(options: LaneOptions): FilesLane {
+export function createFileSync(options: FileSyncOptions): FileSync {
   const { settings, clock, client, warehouse, scrub } = options;
   const stores = openStores(settings, { clock, mayCreate: true });
   let downloader: Downloader | null = null;
@@ -73,18 +76,18 @@ export function createFilesLane(options: LaneOptions): FilesLane {
   };
 }
 
-interface SyncFiles {
+interface FileSyncContext {
   settings: FilesSettings;
-  lane: FilesLane;
+  fileSync: FileSync;
   scrub: (text: string) => string;
   log: Logger;
   signal: AbortSignal;
 }
 
-/** Runs a sync, and then fetches the files of its resources: it is `ok` if all of those are stored as well. */
-export async function withFiles(context: SyncFiles, run: () => Promise<RunReport>): Promise<RunReport> {
-  const { settings, lane, log, scrub } = context;
-  if (Object.keys(settings.kept).length > 0) await lane.check();
+/** Runs a sync, and then fetches the files of its resources. The result is `ok` only if all files are stored as well. */
+export async function syncWithFiles(context: FileSyncContext, run: () => Promise<RunReport>): Promise<RunReport> {
+  const { settings, fileSync, log, scrub } = context;
+  if (Object.keys(settings.kept).length > 0) await fileSync.check();
   const report = await run();
   const synced = report.resources.filter(
     ({ resource, status }) => hasEnded(status) && settings.kept[resource] !== undefined,
@@ -93,10 +96,9 @@ export async function withFiles(context: SyncFiles, run: () => Promise<RunReport
   const names = synced.map(({ resource }) => resource);
   const { reports, error } = await fetchOrCount(context, names);
   logFiles(log, reports);
-  // The stored run shows what was reported about its files.
-  await lane.updateNewestRuns(reports);
-  const all = new Map(reports.map((each) => [each.resource, each]));
-  const resources = report.resources.map((part) => withReport(part, all.get(part.resource), error, scrub));
+  await fileSync.updateNewestRuns(reports);
+  const byResource = new Map(reports.map((each) => [each.resource, each]));
+  const resources = report.resources.map((part) => addFiles(part, byResource.get(part.resource), error, scrub));
   return { ...report, status: overallStatus(resources.map(({ status }) => status)), resources };
 }
 
@@ -104,21 +106,21 @@ function hasEnded(status: ResourceReport['status'] | RunRecord['status']): boole
   return status === 'ok' || status === 'partial';
 }
 
-/** Fetches the files; if an error stops all of them, counts those that wait, with the reason. */
+/** Fetches the files. If an error stops that, counts the files that wait, with the reason. */
 async function fetchOrCount(
-  { lane, signal }: SyncFiles,
+  { fileSync, signal }: FileSyncContext,
   resources: readonly string[],
 ): Promise<{ reports: FilesReport[]; error: SyncError | null }> {
   try {
-    return { reports: await lane.fetch({ resources, signal }), error: null };
+    return { reports: await fileSync.fetch({ resources, signal }), error: null };
   } catch (error) {
     if (!(error instanceof SyncError)) throw error;
     const isEnding = error.code === 'interrupted' || error instanceof DeferredError;
-    return { reports: await lane.countFiles(resources, error), error: isEnding ? error : null };
+    return { reports: await fileSync.countFiles(resources, error), error: isEnding ? error : null };
   }
 }
 
-function withReport(
+function addFiles(
   part: ResourceReport,
   files: FilesReport | undefined,
   error: SyncError | null,
@@ -138,19 +140,16 @@ export function logFiles(log: Logger, reports: readonly FilesReport[]): void {
   }
 }
 
-/**
- * Updates what the newest ended run of each resource says about its files: for files that are fetched after that run.
- * Writes nothing if that is unchanged.
- */
+/** Replaces the warnings about files in the newest ended run of each resource, which began before the files were fetched. */
 async function updateNewestRuns(
-  { warehouse, clock, keepRunsMs }: LaneOptions,
+  { warehouse, clock, keepRunsMs }: FileSyncOptions,
   reports: readonly FilesReport[],
 ): Promise<void> {
   const { own } = warehouse;
-  for (const { resource, warnings: ofFiles } of reports) {
+  for (const { resource, warnings: fileWarnings } of reports) {
     const run = await lastEndedRun(own, resource);
     if (run === null) continue;
-    const warnings: StoredWarning[] = [...run.warnings.filter((warning) => !isOfFiles(warning)), ...ofFiles];
+    const warnings: StoredWarning[] = [...run.warnings.filter((warning) => !isOfFiles(warning)), ...fileWarnings];
     const status = hasEnded(run.status) ? endedStatus(run, warnings) : run.status;
     if (status === run.status && isDeepStrictEqual(warnings, run.warnings)) continue;
     // A run with files never shares a row with the next one, which then would not delete old runs.
