@@ -63,6 +63,7 @@ const MORE_MEMORY =
   'Ask for smaller pages (page.size in the profile), or give the process more memory: a larger container, or ' +
   'NODE_OPTIONS=--max-old-space-size=<MiB>.';
 
+const DAMAGED = 'If it stays, report it to the service, or check the proxy in between.';
 const CUT_OFF =
   'If it stays and base_url is http:, the port may speak https only: begin base_url with https://. Else something ' +
   'between here and the service damages its answers or cuts them off, or base_url leads to something else.';
@@ -136,6 +137,7 @@ const TRANSPORT_ROWS: readonly OutcomeRow[] = [
   row('retry', 'bad_encoding', 'the body is cut off or not what Content-Encoding says', {
     failure: ['bad_encoding'],
     attempts: BODY_ATTEMPTS,
+    hint: DAMAGED,
   }),
   row('retry', 'unreachable', 'the connection was lost before the answer was complete', {
     failure: ['UND_ERR_*', 'E*'],
@@ -147,9 +149,11 @@ const TRANSPORT_ROWS: readonly OutcomeRow[] = [
 /** Placeholder in a hint for how the credential was sent, because services refuse a wrong form by 400, 401 or 403. */
 export const SENT_AS = '{sent as}';
 
+const SLOWER = 'Lower rate.share or rate.requests_per_second in the configuration.';
+
 /** Rows for complete responses with an error status; with a stated wait, a temporary failure counts as a limit. */
 const STATUS_ROWS: readonly OutcomeRow[] = [
-  row('limited', 'limited', 'the service limits the rate of requests', { status: ['429', '420', '430'] }),
+  row('limited', 'limited', 'the service limits the rate of requests', { status: ['429', '420', '430'], hint: SLOWER }),
   row('limited', 'limited', 'the service names a time to come back', {
     status: ['408', '409', '421', '423', '425', '5xx'],
     when: namesWait,
@@ -158,7 +162,11 @@ const STATUS_ROWS: readonly OutcomeRow[] = [
     status: ['401'],
     hint: `Check auth in the configuration: the key or client may be wrong, expired or revoked, and with OAuth the scope or token_url. ${SENT_AS}`,
   }),
-  row('limited', 'limited', 'the service limits the rate of requests', { status: ['403'], when: saysThrottled }),
+  row('limited', 'limited', 'the service limits the rate of requests', {
+    status: ['403'],
+    when: saysThrottled,
+    hint: SLOWER,
+  }),
   row('stop', 'forbidden', 'the credential has no permission for this', {
     status: ['403'],
     hint: `Give the key or client read access to this resource, and check auth in the configuration. ${SENT_AS}`,
@@ -212,10 +220,15 @@ const CONTENT_ROWS: readonly OutcomeRow[] = [
     attempts: BODY_ATTEMPTS,
     hint: 'If it means that nothing is listed, set empty: [204] (for a body that is null, [null]) in the profile.',
   }),
-  row('retry', 'bad_json', 'the body is not valid JSON in valid text', { failure: ['*'], attempts: BODY_ATTEMPTS }),
+  row('retry', 'bad_json', 'the body is not valid JSON in valid text', {
+    failure: ['*'],
+    attempts: BODY_ATTEMPTS,
+    hint: DAMAGED,
+  }),
   row('limited', 'limited', 'the service limits the rate of requests, by its body', {
     status: ['2xx'],
     when: (response) => THROTTLED.test(errorIn(response)),
+    hint: SLOWER,
   }),
   row('retry', 'error_in_body', 'the answer is a success by status and an error by content', {
     status: ['2xx'],
