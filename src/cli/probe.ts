@@ -1,4 +1,5 @@
-// `content-sync config probe`: finds a profile for an unknown service by experiment.
+// `content-sync config probe`: finds a profile for an unknown service by experiment, and prints it with its evidence. Example:
+// `probe https://cms.example.com --path /posts > cms.profile.yaml`. `init` uses the same options, address and experiments.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { Command } from 'commander';
@@ -112,33 +113,26 @@ function parseCount(text: string): number {
 }
 
 function readCredential({ env }: CliContext, { credentialEnv, user, auth }: ProbeFlags) {
-  if (credentialEnv === undefined) {
-    if (user === undefined && auth === undefined) return null;
+  if (credentialEnv === undefined && user === undefined && auth === undefined) return null;
+  if (credentialEnv === undefined)
     throw usage('there is no credential', 'name the variable that holds it with --credential-env NAME');
-  }
   const secret = env[credentialEnv]?.trim() ?? '';
   if (secret === '') throw usage(`the environment has no variable ${credentialEnv}, or it is empty`);
   return { secret, user };
 }
 
 /** Reads an OpenAPI document from a file, or returns its path at the service. */
-function readOpenapi(
-  { cwd }: CliContext,
-  name: string,
-  baseUrl: URL,
-): { openapi: JsonValue } | { openapiPath: string } {
-  if (/^https?:/.test(name)) {
-    if (URL.parse(name)?.origin === baseUrl.origin) return { openapiPath: name };
-    throw usage(`the document ${name} is not at ${baseUrl.origin}`, 'save it to a file, and name that');
-  }
+function readOpenapi({ cwd }: CliContext, name: string, { origin }: URL) {
+  const isUrl = /^https?:/.test(name);
+  if (isUrl && URL.parse(name)?.origin !== origin)
+    throw usage(`the document ${name} is not at ${origin}`, 'save it to a file, and name that');
   const file = path.resolve(cwd, name);
-  if (!existsSync(file)) {
-    if (name.startsWith('/')) return { openapiPath: name };
+  if (isUrl || (!existsSync(file) && name.startsWith('/'))) return { openapiPath: name };
+  if (!existsSync(file))
     throw usage(`there is no file ${name}`, 'name a file, or a path of the service that begins with /');
-  }
   try {
-    const document: JsonValue = parse(readFileSync(file, 'utf8'));
-    return { openapi: document };
+    const openapi: JsonValue = parse(readFileSync(file, 'utf8'));
+    return { openapi };
   } catch (error) {
     throw usage(`${name} is neither JSON nor YAML: ${messageOf(error).split('\n')[0]}`);
   }

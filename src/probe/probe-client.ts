@@ -98,6 +98,8 @@ export interface ProbeClientOptions {
   baseUrl: URL;
   /** Null for a service that wants none. */
   credential: Credential | null;
+  /** `bearer`, `basic`, `header:<name>` or `query:<name>`: the only form of the credential that is tried. */
+  auth?: string | undefined;
   /** If absent, enough to find a listing, and then more (`allowMore`). */
   maxRequests?: number | undefined;
   clock: Clock;

@@ -1,17 +1,18 @@
-// Finds a profile for an unknown service: runs the experiments with each of its listings, in order.
+// Finds a profile for an unknown service: runs the experiments with each of its listings, in order. Example: of
+// https://cms.example.com it finds that `/posts` is a listing in pages of 100 by `?page=`, with `id` and `updated_at`.
 import { ConfigError, SyncError } from '../model/errors.ts';
 import { holdsSecret, scrub } from '../observe/scrub.ts';
-import { type Credential, namedHeaders, parseForm } from './credential-forms.ts';
+import { type Credential, type CredentialForm, namedHeaders, parseForm } from './credential-forms.ts';
 import { probeDeleted, probeTimes, probeView } from './fields.ts';
 import { probeFilter } from './filter.ts';
 import { probeId, probeItem } from './item.ts';
 import { findListings, type ListingSearch } from './listings.ts';
 import { probePages } from './pages.ts';
-import { ProbeClient, type ProbeClientOptions, RequestsSpent } from './probe-client.ts';
+import { ProbeClient, RequestsSpent } from './probe-client.ts';
 import { newConventions, type ProbeContext, type ProbedListing } from './probed-listing.ts';
 import { type Finding, type FittedProfile, newFindings, profileFrom } from './profile.ts';
 
-export interface ProbeOptions extends ProbeClientOptions, ListingSearch {
+export interface ProbeOptions extends ListingSearch {
   /** Chooses among the listings that were found; all of them if absent. */
   choose?: ((listings: readonly ListingSummary[]) => Promise<readonly string[]>) | undefined;
 }
@@ -26,10 +27,8 @@ export interface ListingSummary {
 
 export interface ProbeResult extends FittedProfile {
   baseUrl: string;
-  /** The form of the credential, as `auth` of the profile says it. */
-  scheme: Readonly<Record<string, string>>;
-  /** The secrets of the settings for it; `secret` is the text that stands for the credential there. */
-  settings: (secret: string) => Record<string, unknown>;
+  /** How the credential is sent. */
+  form: CredentialForm;
   notes: readonly string[];
   requests: number;
   /** True if every line was proved. */
@@ -117,11 +116,9 @@ function toResult(
     .filter(({ value }) => !holdsSecret(JSON.stringify(value ?? null), long))
     .map((finding): Finding => Object.assign(finding, { evidence: scrub(finding.evidence, secrets) }));
   const fitted = profileFrom(findings);
-  const { scheme, settings } = client.form;
   return {
     ...fitted,
-    scheme,
-    settings,
+    form: client.form,
     notes,
     baseUrl: baseUrl.href.replace(/\/$/, ''),
     requests: client.spent,

@@ -58,8 +58,6 @@ export interface ProbedListing extends ProbeContext {
   recordsPath: string;
   /** Objects in the records that wrap a plain value. */
   unwrap: readonly UnwrapRule[];
-  /** Parameters of the first page alone: it is refused without them. */
-  starter: QueryParams;
   /** The longest run of records from the beginning of the listing that was seen. */
   records: JsonObject[];
   /** True if `records` are all that the listing has; null while that is not known. */
@@ -88,8 +86,8 @@ export async function requestPage(
   more: QueryParams,
   headers: QueryParams = {},
 ): Promise<ReadPage> {
-  const { client, path, query, starter, recordsPath, unwrap } = listing;
-  const response = await client.get({ path, query: { ...query, ...starter, ...more }, headers });
+  const { client, path, query, recordsPath, unwrap } = listing;
+  const response = await client.get({ path, query: { ...query, ...more }, headers });
   return { response, records: recordsIn(response, recordsPath, unwrap) };
 }
 

@@ -124,7 +124,7 @@ export function toYaml({ fields, profile, findings, lost, baseUrl, requests, not
   // What a family of services says has no line, and so no evidence.
   for (const { path, proved, evidence } of findings.filter((finding) => document.hasIn(finding.path))) {
     const text = formatEvidence(evidence, proved);
-    const shown = text === before ? formatEvidence('likewise', proved, ', ') : text;
+    const shown = text === before ? `${proved ? '' : 'not proved, '}likewise` : text;
     const isInLine = 'extends' in shorter && path[0] === 'resources';
     if (isInLine) addComment(document, path.slice(0, 2), `${path.slice(2).join('.')}: ${shown}`, true);
     else addComment(document, path, shown);
@@ -139,9 +139,8 @@ export function toYaml({ fields, profile, findings, lost, baseUrl, requests, not
   return document.toString({ lineWidth: 0, flowCollectionPadding: true });
 }
 
-function formatEvidence(evidence: string, proved: boolean, separator = ': '): string {
-  const text = shortenText(evidence, MAX_EVIDENCE);
-  return proved ? text : `not proved${separator}${text}`;
+function formatEvidence(evidence: string, proved: boolean): string {
+  return `${proved ? '' : 'not proved: '}${shortenText(evidence, MAX_EVIDENCE)}`;
 }
 
 /** Adds a comment to the line of a field, or above one of several lines. A small section, or one that `isLine`, is a line. */

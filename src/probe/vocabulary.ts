@@ -70,8 +70,6 @@ export const CURSOR_PARAMS = words(`
 export const KEY_PARAMS = words(
   'starting_after after after_id since_id last_id min_id cursor start_after id_gt startkey',
 );
-/** A first cursor, without which some services refuse a listing. */
-export const STARTERS = [{ cursorMark: '*' }, { cursor: '*' }] as const;
 /** Requests with the offset in a text: `{cursor}` is the offset. The second word is a header. */
 export const OFFSET_TEXTS: readonly { query?: Record<string, string>; headers?: Record<string, string> }[] = [
   { headers: { Range: 'items={cursor}-' } },

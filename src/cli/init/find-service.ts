@@ -154,8 +154,9 @@ async function probeUnknown(context: CliContext, questions: Questions, query: Se
   const probed = await runProbe(context, query.openapi, { baseUrl, credential, auth: form, paths, choose });
   print(context, `Found with ${probed.requests} requests:\n${listingTable(probed)}`);
   for (const note of probed.notes) print(context, note);
-  const { type = 'none' } = probed.scheme;
-  const auth = headers?.auth ?? { type, ...(secret === null ? {} : probed.settings(`\${${secret.variable}}`)) };
+  const { scheme, settings } = probed.form;
+  const known = secret === null ? {} : settings(`\${${secret.variable}}`);
+  const auth = headers?.auth ?? { type: scheme['type'] ?? 'none', ...known };
   return { baseUrl: probed.baseUrl, auth, variables: secret?.variables ?? {}, profile: '', probed };
 }
 
