@@ -72,6 +72,9 @@ export async function findStep(listing: ProbedListing, sizeParam: string | null)
   return null;
 }
 
+const inParam = (name: string) => (value: string) => ({ query: { [name]: value } });
+const atAddress = (address: string) => ({ address });
+
 /** In the order in which they are tried: what the response names, then numbers, then the key of the last record. */
 function* possibleSteps(
   listing: ProbedListing,
@@ -81,8 +84,6 @@ function* possibleSteps(
   const { conventions, id, recordsPath } = listing;
   const { urls, cursors, link, hasMore, saysMore } = nextSigns(response, recordsPath);
   const more = hasMore === null ? {} : { has_more: hasMore };
-  const inParam = (name: string) => (value: string) => ({ query: { [name]: value } });
-  const atAddress = (address: string) => ({ address });
   const knownFirst = (names: readonly string[], isDoubtful: boolean): string[] =>
     names
       .toSorted((a, b) => Number(conventions.parameters.has(b)) - Number(conventions.parameters.has(a)))
@@ -141,10 +142,13 @@ function cursorParams(path: string): string[] {
   const field = path.replace(/^header:(?:x-)?/, '').replace(/^.*\./, '');
   const bare = field.replace(/^next_?/i, '').replace(/^end_?/i, '');
   const own = bare === '' ? [] : [bare.charAt(0).toLowerCase() + bare.slice(1)];
-  const letters = (name: string): string => name.toLowerCase().replaceAll(/[^a-z]/g, '');
-  const isAlike = (name: string): number => Number(letters(field).includes(letters(name)));
+  const isAlike = (name: string): number => Number(lettersOf(field).includes(lettersOf(name)));
   const usual = CURSOR_PARAMS.map((name) => name.replace('{field}', field)).toSorted((a, b) => isAlike(b) - isAlike(a));
   return [...new Set([...own, ...usual])].slice(0, MAX_CURSOR_PARAMS);
+}
+
+function lettersOf(name: string): string {
+  return name.toLowerCase().replaceAll(/[^a-z]/g, '');
 }
 
 /** Requests the page at an address that the service names; null if it is not below the address of the API. */

@@ -190,8 +190,8 @@ async function probeLastPage(listing: ProbedListing, { page, at }: FoundStep): P
   const next = cursorIn(response);
   if (next === undefined) {
     const sent = fieldAt(response.json ?? null, path);
-    if (END_CURSOR.test(String(sent)))
-      return findings.proved(['page', 'end', 'cursor'], [sent], `on the page that holds all, ${path} is ${sent}`);
+    if (END_CURSOR.test(typeof sent === 'string' ? sent : JSON.stringify(sent ?? null)))
+      return findings.proved(['page', 'end', 'cursor'], [sent], `on the page that holds all, ${path} says that it is`);
     const evidence = `${describeResponse(response)}, the last page has no ${path}`;
     return sent === undefined ? findings.proved(['page', 'absent_is_end'], true, evidence) : undefined;
   }

@@ -8,7 +8,7 @@ import { probeFilter } from './filter.ts';
 import { probeId, probeItem } from './item.ts';
 import { findListings, type ListingSearch } from './listings.ts';
 import { probePages } from './pages.ts';
-import { ProbeClient, RequestsSpent } from './probe-client.ts';
+import { ProbeClient, probeFailed, RequestsSpent } from './probe-client.ts';
 import { newConventions, type ProbeContext, type ProbedListing } from './probed-listing.ts';
 import { type Finding, type FittedProfile, newFindings, profileFrom } from './profile.ts';
 
@@ -136,10 +136,8 @@ function noListing(client: ProbeClient, { credential }: ProbeOptions): SyncError
   client.refuseSilence();
   if (!client.isRefused()) return nothingFound('no listing of records was found');
   const what = credential === null ? 'the service wants a credential' : 'the credential was refused';
-  return new SyncError('probe_failed', `${what}: every response was ${[...client.statuses].join(' or ')}`, {
-    recovery: 'stop',
-    hint: refusalHint(client, credential),
-  });
+  const message = `${what}: every response was ${[...client.statuses].join(' or ')}`;
+  return probeFailed(message, refusalHint(client, credential));
 }
 
 /** The one thing to give, by what the refusals say. */
@@ -156,10 +154,9 @@ function refusalHint({ lastChallenge }: ProbeClient, credential: Credential | nu
 }
 
 function nothingFound(why: string): SyncError {
-  return new SyncError('probe_failed', why, {
-    recovery: 'stop',
-    hint: 'name a listing with --path, such as --path /posts; the address is where the API begins, such as https://cms.example.com/api, and the credential that of an account that may read',
-  });
+  const hint =
+    'name a listing with --path, such as --path /posts; the address is where the API begins, such as https://cms.example.com/api, and the credential that of an account that may read';
+  return probeFailed(why, hint);
 }
 
 function refuseUnknownForm({ auth, credential }: ProbeOptions): void {

@@ -5,7 +5,7 @@ import { escapePlaceholders } from '../config/file/interpolate.ts';
 import { extendFamily } from '../config/load-profile.ts';
 import { type Profile, profileSchema } from '../config/profile/profile.ts';
 import { shortenText } from '../http/body/read-body.ts';
-import { SyncError } from '../model/errors.ts';
+import { probeFailed } from './probe-client.ts';
 
 /** One line of a profile, and the evidence for it. */
 export interface Finding {
@@ -80,12 +80,10 @@ export function profileFrom(findings: readonly Finding[]): FittedProfile {
     });
     rest = tried.filter((finding) => !refused.some((part) => isWithin(finding, part)));
     if (rest.some(({ path }) => path[0] === 'resources')) continue;
-    const [example] = findings.filter((finding) => !rest.includes(finding));
+    const example = findings.find((finding) => !rest.includes(finding));
     const value = `${example?.path.join('.')} would be ${JSON.stringify(example?.value)}`;
-    throw new SyncError('probe_failed', `a profile cannot say how this service is read: ${value}`, {
-      recovery: 'stop',
-      hint: 'see the grammar of profiles for what comes near, and try it with `content-sync check`',
-    });
+    const hint = 'see the grammar of profiles for what comes near, and try it with `content-sync check`';
+    throw probeFailed(`a profile cannot say how this service is read: ${value}`, hint);
   }
 }
 

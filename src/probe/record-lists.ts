@@ -34,8 +34,9 @@ function* listsIn(value: JsonValue, path: string, level: number): Generator<Reco
   if (Array.isArray(value)) {
     if (value.every(isObject)) yield* listsInArray(value, path, level);
   } else if (isObject(value) && level < MAX_LEVELS) {
-    if (isMapOfRecords(value)) return yield { path: path === '' ? '*' : `${path}.*`, count: Object.keys(value).length };
-    for (const [key, below] of Object.entries(value))
+    const isMap = isMapOfRecords(value);
+    if (isMap) yield { path: path === '' ? '*' : `${path}.*`, count: Object.keys(value).length };
+    for (const [key, below] of isMap ? [] : Object.entries(value))
       if (PLAIN_KEY.test(key)) yield* listsIn(below, joinPath(path, key), level + 1);
   }
 }
@@ -43,20 +44,21 @@ function* listsIn(value: JsonValue, path: string, level: number): Generator<Reco
 function* listsInArray(list: readonly JsonObject[], path: string, level: number): Generator<RecordList> {
   const [first = {}] = list;
   const wrapper = wrapperOf(list);
-  if (wrapper !== null) return yield { path: `${path}[*].${wrapper}`, count: list.length };
   // A single entry without an id that holds lists is not a record, but contains them.
-  const isContainer = list.length === 1 && !Object.keys(first).some((key) => ID.test(key));
+  const isContainer = wrapper === null && list.length === 1 && !holdsRecord(first);
   const inner = Object.entries(isContainer ? first : {}).filter(
     ([key, value]) => PLAIN_KEY.test(key) && Array.isArray(value) && value.some(isObject),
   );
   for (const [key, below] of inner) yield* listsIn(below, `${path}[0].${key}`, level + 2);
-  if (inner.length === 0) yield { path, count: list.length };
+  if (inner.length === 0) yield { path: wrapper === null ? path : `${path}[*].${wrapper}`, count: list.length };
+}
+
+function holdsRecord(value: JsonValue | undefined): boolean {
+  return isObject(value) && Object.keys(value).some((name) => ID.test(name));
 }
 
 /** The field of all entries that holds the record: the only object in them that has an id. */
 function wrapperOf(list: readonly JsonObject[]): string | null {
-  const holdsRecord = (value: JsonValue | undefined): boolean =>
-    isObject(value) && Object.keys(value).some((name) => ID.test(name));
   const [first = {}] = list;
   const [key, ...others] = Object.keys(first).filter((name) => holdsRecord(first[name]));
   if (key === undefined || others.length > 0 || Object.keys(first).length > 5 || !WRAPPER.test(key)) return null;

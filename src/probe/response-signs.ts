@@ -48,7 +48,6 @@ export function nextSigns(response: ProbeResponse, recordsPath: string) {
   const link = links.find(({ rels }) => rels.includes('next'))?.uri ?? null;
   const values = plainValues(response.json ?? null, recordsPath);
   const flags = values.filter(({ path, value }) => value === true && HAS_MORE.test(snakeCase(path)));
-  const parentPath = (path: string): string => path.split('.').slice(0, -1).join('.');
   // Any text next to a sign that more follows may be the cursor.
   const parents = new Set(flags.map(({ path }) => parentPath(path)));
   const [urls, cursors]: [ValueAt<string>[], ValueAt<string>[]] = [[], []];
@@ -67,6 +66,10 @@ export function nextSigns(response: ProbeResponse, recordsPath: string) {
   const inHeader = cursors.some(({ path }) => path.startsWith('header:'));
   const saysMore = link !== null || urls.length > 0 || flags.length > 0 || inHeader;
   return { link, urls, cursors, hasMore: flags[0]?.path ?? null, saysMore };
+}
+
+function parentPath(path: string): string {
+  return path.split('.').slice(0, -1).join('.');
 }
 
 function snakeCase(path: string): string {

@@ -5,11 +5,7 @@
 // - a listing: a word in USUAL_NAMES; a place of descriptions: OPENAPI_PATHS; a whole product: a line in FAMILIES.
 // Nothing else needs to be changed: each entry is tried and verified like the others, the first ones first.
 
-const lines = (text: string): string[] =>
-  text
-    .trim()
-    .split('\n')
-    .map((line) => line.trim());
+const lines = (text: string): string[] => text.trim().split(/\s*\n\s*/);
 const words = (text: string): string[] => text.trim().split(/\s+/);
 /** Lines of a first word and those that belong to it. */
 const table = (text: string): Readonly<Record<string, readonly string[]>> =>
