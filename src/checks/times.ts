@@ -15,17 +15,13 @@ export const MAX_UTC_OFFSET_MS = 14 * 60 * MINUTE_MS;
 
 export const UTC_NAME = /[_.-]?(gmt|utc)$/i;
 
-/** A field without a zone, the field of the same records that has the same times in UTC, and how far the two are apart. */
-interface MisreadTimes {
-  path: string;
-  twin: string;
-  offsets: string;
-}
-
 type Zones = Pick<Required<UpdatedBy>, 'times'>;
 
-/** Compares each field without a zone with the field of the same record that has the same time in UTC. */
-export function misreadTimes(records: readonly JsonValue[], { times }: Zones): MisreadTimes[] {
+/**
+ * Fields without a zone, each with the field of the same records that has the same times in UTC (`twin`), and how far the
+ * two are apart (`offsets`).
+ */
+export function misreadTimes(records: readonly JsonValue[], { times }: Zones) {
   const names = new Set(records.flatMap((record) => (isObject(record) ? Object.keys(record) : [])));
   const twins = [...names].filter((name) => UTC_NAME.test(name));
   return [...names].flatMap((path) => {

@@ -1,4 +1,5 @@
-// `content-sync init`: writes a working config from an address and a credential, and checks it.
+// `content-sync init`: writes a working config from an address and a credential, checks it, and makes the first copy. Example:
+// `init https://blog.example.com` finds Ghost there, writes config/content-sync.yaml, and copies all posts.
 import { appendFileSync, chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, dirname, isAbsolute, join, relative, resolve } from 'node:path';
 import { Command } from 'commander';
@@ -117,14 +118,11 @@ async function writeFiles(context: CliContext, questions: Questions, parts: NewS
   if (!(await questions.confirm(`${action} ${relative(cwd, config)}${beside}?`))) {
     throw new ConfigError('usage', 'nothing was written');
   }
-  const written = [config];
   mkdirSync(dirname(config), { recursive: true });
-  const text = configText(parts, profileText === null ? base : `./${basename(path)}`);
-  writeFileSync(config, text, { mode: OWNER_ONLY });
-  if (profileText !== null) {
-    writeFileSync(path, profileText, { mode: OWNER_ONLY });
-    written.push(path);
-  }
+  const files = new Map([[config, configText(parts, profileText === null ? base : `./${basename(path)}`)]]);
+  if (profileText !== null) files.set(path, profileText);
+  for (const [file, text] of files) writeFileSync(file, text, { mode: OWNER_ONLY });
+  const written = [...files.keys()];
   if (Object.keys(variables).length > 0) {
     const env = join(cwd, ENV_FILE);
     addVariables(env, variables);
@@ -156,14 +154,15 @@ async function checkResult(context: CliContext, added: NewSource, own: OwnProfil
   if (isWritten && dropFailed(profilePath(added), sections, statuses)) sections = await runCheck();
   print(context, findingsText(name, sections).trimEnd());
   if (sections.every(({ findings }) => findings.every(({ status }) => status !== 'fail'))) return EXIT_CODES.ok;
-  const place = guessIn(found, () => true);
-  print(context, `\nCorrect the profile as FAIL says${place}, then: content-sync check${optionsFor(context, added)}`);
+  const next = `content-sync check${optionsFor(context, added)}`;
+  print(context, `\nCorrect the profile as FAIL says${guessIn(found)}, then: ${next}`);
   return EXIT_CODES.failed;
 }
 
-/** The first line of the profile that is a guess and matters, and what to do about it. */
-function guessIn({ probed }: FoundService, isOf: (resource: string | undefined) => boolean): string {
-  const guess = probed?.findings.find(({ path, proved, value }) => !proved && value !== null && isOf(path[1]));
+/** The first line of the profile, or of a resource in it, that is a guess and matters, and what to do about it. */
+function guessIn({ probed }: FoundService, resource?: string): string {
+  const guesses = probed?.findings.filter(({ proved, value }) => !proved && value !== null) ?? [];
+  const guess = guesses.find(({ path }) => resource === undefined || path[1] === resource);
   return guess === undefined ? '' : ` (${guess.path.join('.')} is a guess: ${guess.evidence})`;
 }
 
@@ -185,8 +184,8 @@ async function copyFirst(context: CliContext, added: NewSource): Promise<ExitCod
     const total = found.probed?.resources.find((each) => each.name === resource)?.total ?? null;
     const count = total === copied ? `${copied} of ${total} records, verified by count` : `${copied} records`;
     const why = [error, ...warnings].flatMap((each) => (each === undefined ? [] : [each.message]));
-    const guess = guessIn(found, (name) => name === resource);
-    print(context, `${resource}: ${status}, ${count}${status === 'ok' ? '' : `; ${why.join('; ')}${guess}`}`);
+    const doubt = status === 'ok' ? '' : `; ${why.join('; ')}${guessIn(found, resource)}`;
+    print(context, `${resource}: ${status}, ${count}${doubt}`);
   }
   print(context, `\nNext: content-sync ${report.status === 'ok' ? 'serve' : 'check'}${optionsFor(context, added)}`);
   return EXIT_CODES[report.status];

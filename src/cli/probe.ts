@@ -1,4 +1,5 @@
-// `content-sync config probe`: finds a profile for an unknown service by experiment.
+// `content-sync config probe`: finds a profile for an unknown service by experiment, and prints it with its evidence. Example:
+// `probe https://cms.example.com --path /posts > cms.profile.yaml`. `init` uses the same options, address and experiments.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { Command } from 'commander';
@@ -10,7 +11,7 @@ import type { JsonValue } from '../model/json.ts';
 import { visibleText } from '../model/visible-text.ts';
 import { type ProbeOptions, type ProbeResult, probeService } from '../probe/probe-service.ts';
 import { toYaml } from '../probe/profile.ts';
-import { type CliContext, EXIT_CODES, print } from './command/context.ts';
+import { type CliContext, EXIT_CODES, print, wholeNumber } from './command/context.ts';
 
 /** The options of `probe` and `init` about the credential and the description of a service. */
 export interface ServiceOptions {
@@ -24,7 +25,7 @@ export interface ServiceOptions {
 interface ProbeFlags extends ServiceOptions {
   out?: string;
   force?: true;
-  requests?: string;
+  requests?: number;
   allowInsecure?: true;
 }
 
@@ -41,7 +42,11 @@ export function serviceOptions(command: Command): Command {
 export function probeCommand(context: CliContext): Command {
   return serviceOptions(new Command('probe').argument('<url>', 'Root of the API, such as https://cms.example.com/api'))
     .option('--path <path>', 'Listing below it; repeatable', (path: string, before: string[]) => [...before, path], [])
-    .option('--requests <count>', 'Max requests (default: 60 for the service, and 25 for each listing)')
+    .option(
+      '--requests <count>',
+      'Max requests (default: 60 for the service, and 25 for each listing)',
+      wholeNumber('--requests', 5, 1_000),
+    )
     .option('--out <file>', 'Write the profile to this file instead of stdout')
     .option('--force', 'Replace an existing file')
     .option('--allow-insecure', 'Send the credential over plain http to other machines too')
@@ -61,13 +66,12 @@ async function probeWith(context: CliContext, url: string, flags: ProbeFlags): P
   const fault = addressFault(url);
   if (fault !== undefined) throw usage(fault, 'name listings with --path, and the credential with --credential-env');
   const baseUrl = new URL(withScheme(url));
-  const maxRequests = flags.requests === undefined ? undefined : parseCount(flags.requests);
   const credential = readCredential(context, flags);
   if (credential !== null && flags.allowInsecure !== true) {
     refuseInsecure(baseUrl, 'where the network is safe, add --allow-insecure');
   }
   writeStatus(context, `sending requests to ${baseUrl.origin}, one after the other; nothing is changed there`);
-  const { auth, path: paths } = flags;
+  const { auth, path: paths, requests: maxRequests } = flags;
   return runProbe(context, flags.openapi, { baseUrl, credential, auth, paths, maxRequests });
 }
 
@@ -105,40 +109,27 @@ export function refuseInsecure({ protocol, hostname }: URL, otherwise: string): 
   throw usage('the credential would be sent unencrypted', `begin the address with https://; ${otherwise}`);
 }
 
-function parseCount(text: string): number {
-  const count = Number(text);
-  if (Number.isInteger(count) && count >= 5 && count <= 1_000) return count;
-  throw usage(`expected a number of requests from 5 to 1000, got ${JSON.stringify(text)}`);
-}
-
 function readCredential({ env }: CliContext, { credentialEnv, user, auth }: ProbeFlags) {
-  if (credentialEnv === undefined) {
-    if (user === undefined && auth === undefined) return null;
+  if (credentialEnv === undefined && user === undefined && auth === undefined) return null;
+  if (credentialEnv === undefined)
     throw usage('there is no credential', 'name the variable that holds it with --credential-env NAME');
-  }
   const secret = env[credentialEnv]?.trim() ?? '';
   if (secret === '') throw usage(`the environment has no variable ${credentialEnv}, or it is empty`);
   return { secret, user };
 }
 
 /** Reads an OpenAPI document from a file, or returns its path at the service. */
-function readOpenapi(
-  { cwd }: CliContext,
-  name: string,
-  baseUrl: URL,
-): { openapi: JsonValue } | { openapiPath: string } {
-  if (/^https?:/.test(name)) {
-    if (URL.parse(name)?.origin === baseUrl.origin) return { openapiPath: name };
-    throw usage(`the document ${name} is not at ${baseUrl.origin}`, 'save it to a file, and name that');
-  }
+function readOpenapi({ cwd }: CliContext, name: string, { origin }: URL) {
+  const isUrl = /^https?:/.test(name);
+  if (isUrl && URL.parse(name)?.origin !== origin)
+    throw usage(`the document ${name} is not at ${origin}`, 'save it to a file, and name that');
   const file = path.resolve(cwd, name);
-  if (!existsSync(file)) {
-    if (name.startsWith('/')) return { openapiPath: name };
+  if (isUrl || (!existsSync(file) && name.startsWith('/'))) return { openapiPath: name };
+  if (!existsSync(file))
     throw usage(`there is no file ${name}`, 'name a file, or a path of the service that begins with /');
-  }
   try {
-    const document: JsonValue = parse(readFileSync(file, 'utf8'));
-    return { openapi: document };
+    const openapi: JsonValue = parse(readFileSync(file, 'utf8'));
+    return { openapi };
   } catch (error) {
     throw usage(`${name} is neither JSON nor YAML: ${messageOf(error).split('\n')[0]}`);
   }

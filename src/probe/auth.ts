@@ -1,7 +1,15 @@
 // Finds how a service wants the credential. Example: without one `/posts` is 401, with `Authorization: Bearer <token>` it is
 // 200, and with a false token it is 401 again: so the service reads the token there.
-import { type Credential, type CredentialForm, formsFor, likeliestFirst, NO_CREDENTIAL } from './credential-forms.ts';
-import { describeResponse, isRefusal, isUsable, type ProbeClient, type ProbeResponse } from './probe-client.ts';
+import { type CredentialForm, formsFor, likeliestFirst, NO_CREDENTIAL } from './credential-forms.ts';
+import {
+  describeResponse,
+  isRefusal,
+  isUsable,
+  type ProbeClient,
+  type ProbeClientOptions,
+  type ProbeResponse,
+} from './probe-client.ts';
+import type { ProbeContext } from './probed-listing.ts';
 import type { Findings } from './profile.ts';
 import { recordLists } from './record-lists.ts';
 import { countsIn } from './response-signs.ts';
@@ -9,18 +17,6 @@ import { IDENTITY_PATHS } from './vocabulary.ts';
 
 /** Forms that are compared with a false credential if the service shows no difference to a request without one. */
 const MAX_COMPARED = 4;
-
-interface AuthExperiment {
-  client: ProbeClient;
-  credential: Credential | null;
-  /** The only form to try, as the user wrote it. */
-  forced: string | undefined;
-  /** A path that may need the credential. */
-  reference: string;
-  /** What a document of the service says about credentials. */
-  documented: string;
-  findings: Findings;
-}
 
 /** A form that the service reads, and the responses that show it. */
 interface FoundForm {
@@ -31,18 +27,24 @@ interface FoundForm {
 }
 
 /**
- * Finds how the service wants the credential, by what is returned with the right one, without one and with a false one.
- * From then on the client sends that form. False if the service refuses everything.
+ * Finds how the service wants the credential, by what is returned at `reference`, a path that may need it, with the right
+ * one, without one and with a false one. From then on the client sends that form. False if the service refuses everything.
  */
-export async function probeAuth({ client, credential, forced, findings, ...at }: AuthExperiment): Promise<boolean> {
-  const none = await client.get({ path: at.reference, form: NO_CREDENTIAL });
-  const path = none.status === 0 ? at.reference : client.finalPath(none);
+export async function probeAuth(
+  { client, conventions }: ProbeContext,
+  { credential, auth: forced }: ProbeClientOptions,
+  reference: string,
+  findings: Findings,
+): Promise<boolean> {
+  const none = await client.get({ path: reference, form: NO_CREDENTIAL });
+  const path = none.status === 0 ? reference : client.finalPath(none);
   const isPublic = isUsable(none);
   if (credential === null) {
     findings.proved(['auth'], NO_CREDENTIAL.scheme, `${describeResponse(none)}, without a credential`);
     return isPublic;
   }
-  const challenge = { scheme: String(none.headers['www-authenticate'] ?? ''), text: `${none.text} ${at.documented}` };
+  const text = `${none.text} ${conventions.credentialText}`;
+  const challenge = { scheme: String(none.headers['www-authenticate'] ?? ''), text };
   const forms = likeliestFirst(formsFor(credential, forced), challenge);
   const found =
     (await findForm(client, path, isPublic ? forms.slice(0, MAX_COMPARED) : forms, none)) ??

@@ -71,7 +71,7 @@ async function findFilter(listing: ProbedListing): Promise<Filter | null> {
   );
   const all = [...named.map((name) => ({ [name]: '{since}' })), ...names];
   if ((await learnUnknown(listing)) !== 'ignored') {
-    const first = [...likeliestFirst(listing, all).slice(0, MAX_SINGLE_NAMES)];
+    const first = likeliestFirst(listing, all).slice(0, MAX_SINGLE_NAMES);
     return findSingly(listing, [...first, ...likeliestFirst(listing, texts).slice(0, MAX_SINGLE_TEXTS)]);
   }
   return (
@@ -173,8 +173,9 @@ async function verifyFilter(
 ): Promise<Filter | null> {
   const { id, updated, isComplete, conventions } = listing;
   const toListed = (records: readonly JsonObject[]): ListedPage => {
-    const at = (record: JsonObject): number => changeTime(record, updated) ?? -Infinity;
-    const listed = records.map((record) => ({ key: recordKeyText(record, id), text: '', at: at(record) }));
+    const listed = records.map((record) => {
+      return { key: recordKeyText(record, id), text: '', at: changeTime(record, updated) ?? -Infinity };
+    });
     return { records: listed, total: null, isComplete: isComplete === true };
   };
   const trial = { unfiltered: toListed(listing.records), now: serviceTime(listing), lookback: LOOKBACK_MS };
@@ -187,7 +188,7 @@ async function verifyFilter(
       return records === null ? 'refused' : toListed(records);
     };
     const { is, listed, listsAll } = await tryFilter(request, { ...trial, shown: String });
-    if (is !== 'works' || listsAll !== true) continue;
+    if (is !== 'works' || !listsAll) continue;
     const unknown = conventions.unknown === 'ignored' ? 'changes nothing' : 'is refused, or taken for a filter';
     const evidence = `${describeResponse(last)}, ${listed} of ${listing.records.length} records, none earlier; none since next year, all since 1970; an unknown parameter ${unknown}`;
     return { form, format, evidence };

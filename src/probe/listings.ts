@@ -2,13 +2,13 @@
 // `/login`; `/posts` returns a list of objects that have an id, so it is a listing, and `/login` is none.
 import type { JsonValue } from '../model/json.ts';
 import { probeAuth } from './auth.ts';
-import type { Credential } from './credential-forms.ts';
 import { type Candidate, discover, documentedPaths, pathsIn, toCandidates, USUAL_NAME } from './discovery.ts';
 import { idCandidates } from './item.ts';
 import {
   describeResponse,
   displayPath,
   isUsable,
+  type ProbeClientOptions,
   type ProbeResponse,
   RequestsSpent,
   requestUrl,
@@ -16,7 +16,6 @@ import {
 import type { ProbeContext, ProbedListing } from './probed-listing.ts';
 import { type Findings, newFindings } from './profile.ts';
 import { recordLists, recordsIn, unwrapRules } from './record-lists.ts';
-import { STARTERS } from './vocabulary.ts';
 
 const MAX_LISTINGS = 30;
 /** Names of listings whose records may be names of other listings. */
@@ -24,10 +23,7 @@ const COLLECTIONS = /collection|dataset|layer|table|entit/;
 /** Further requests for the search, of those that each listing has. */
 const REQUESTS_PER_FOUND = 17;
 
-export interface ListingSearch {
-  credential: Credential | null;
-  /** `bearer`, `basic`, `header:<name>` or `query:<name>`: the only form that is tried. */
-  auth?: string | undefined;
+export interface ListingSearch extends ProbeClientOptions {
   /** Listings below the base URL; found by experiment if there are none. */
   paths?: readonly string[] | undefined;
   openapi?: JsonValue | undefined;
@@ -41,15 +37,14 @@ export async function findListings(
   search: ListingSearch,
   findings: Findings,
 ): Promise<ProbedListing[]> {
-  const { client, conventions } = context;
-  const { credential, auth: forced } = search;
+  const { client } = context;
   findings.proved(['version_prefix'], '', 'paths are asked below the address');
   const given = await givenCandidates(context, search);
   const missing = new Map<string, ProbeResponse>();
-  const found = given.length > 0 ? null : await discover(context, missing, { stopsAtRefusal: credential !== null });
+  const found =
+    given.length > 0 ? null : await discover(context, missing, { stopsAtRefusal: search.credential !== null });
   const reference = given[0]?.path ?? found?.reference ?? '/';
-  const documented = conventions.credentialText;
-  const isAdmitted = await probeAuth({ client, credential, forced, reference, documented, findings });
+  const isAdmitted = await probeAuth(context, search, reference, findings);
   // More requests with a refused credential find nothing, and may lock an account.
   if (!isAdmitted && client.isRefused()) return [];
   client.about = 'listings';
@@ -125,13 +120,7 @@ async function openListing(
   // A part such as `_all_docs` is an operation of the service rather than the name of a collection.
   const names = parts.filter((part) => !part.startsWith('_'));
   const name = resourceName(names, taken);
-  let first = await client.get({ path: requested, query });
-  let starter = {};
-  // A given path may be refused because it wants a first cursor.
-  for (const each of from === 'given' && (first.status === 400 || first.status === 422) ? STARTERS : []) {
-    const response = await client.get({ path: requested, query: { ...query, ...each } });
-    if (!isUsable(first) && isUsable(response)) [first, starter] = [response, each];
-  }
+  const first = await client.get({ path: requested, query });
   const lists = isUsable(first) ? recordLists(first.json ?? null, parts.at(-1) ?? '') : [];
   const list = lists.find((each) => recordsIn(first, each.path) !== null);
   const sent = recordsIn(first, list?.path ?? '');
@@ -148,7 +137,7 @@ async function openListing(
   const unwrap = unwrapRules(sent);
   if (unwrap.length > 0) findings.proved(['unwrap'], unwrap, 'objects of the records that hold one plain value');
   const records = recordsIn(first, list.path, unwrap) ?? [];
-  const known = { name, path, query, first, starter, recordsPath: list.path, unwrap, records, item, findings };
+  const known = { name, path, query, first, recordsPath: list.path, unwrap, records, item, findings };
   return { ...context, ...known, isComplete: null, total: null, firstPage: {}, id: '', updated: [] };
 }
 

@@ -1,4 +1,5 @@
-// Finds the query parameter for the number of records per page.
+// Finds the query parameter for the number of records per page, and a size to request. Example: `per_page=2` lists the first
+// two of ten posts, and `per_page=250` a hundred of them: `size_param: per_page`, `size: 100`.
 import { describeResponse, isRefusal, type QueryParams } from './probe-client.ts';
 import { isSamePage, learnUnknown, type ProbedListing, requestPage } from './probed-listing.ts';
 import { nextSigns, plainValues } from './response-signs.ts';
@@ -13,48 +14,33 @@ export const SMALL_PAGE = 2;
 const LARGE_PAGE = 250;
 const USUAL_PAGE = 100;
 
-interface SizeParam {
+/** The parameter that takes a page size, a size, and the evidence for both. */
+export interface PageSize {
   name: string;
   evidence: string;
-}
-
-/** The parameter that takes a page size, and the largest page that was seen. */
-export interface PageSize extends SizeParam {
   size: number;
   sizeEvidence: string;
 }
 
 /** Keeps the largest page that was seen as the beginning of the listing. Null if no parameter takes the size. */
 export async function findPageSize(listing: ProbedListing): Promise<PageSize | null> {
-  const found = await findSizeParam(listing);
-  return found === null ? null : { ...found, ...(await findSize(listing, found.name)) };
-}
-
-/** The parameter that takes a page size; null if none exists, or too few records to see it. */
-async function findSizeParam(listing: ProbedListing): Promise<SizeParam | null> {
   const { conventions } = listing;
+  // Too few records show nothing.
   if (listing.records.length < 2 || conventions.isUnsized) return null;
   const unknown = await learnUnknown(listing);
   const hints = parameterHints(listing);
-  const isHinted = (name: string): boolean =>
-    [name, name.replace(/^[$_]/, ''), /\[(.*)\]$/.exec(name)?.[1] ?? name].some((each) => hints.has(each));
-  const names = Object.keys(PAGE_PARAMS).toSorted((a, b) => Number(isHinted(b)) - Number(isHinted(a)));
-  const [likeliest = 'limit'] = names;
-  const hinted = isHinted(likeliest) ? await trySize(listing, likeliest) : null;
-  if (hinted !== null) return hinted;
-  const found = unknown === 'ignored' ? await findAmong(listing, names) : await findSingly(listing, names);
+  const rank = (name: string): number => {
+    const bare = [name, name.replace(/^[$_]/, ''), /\[(.*)\]$/.exec(name)?.[1] ?? name];
+    // A service that takes any unknown name for a filter marks its own parameters: $top, _limit.
+    return (bare.some((each) => hints.has(each)) ? 2 : 0) + Number(unknown === 'filters' && /^[$_]/.test(name));
+  };
+  const names = Object.keys(PAGE_PARAMS).toSorted((a, b) => rank(b) - rank(a));
+  const [likeliest = 'limit', ...others] = names;
+  let found = rank(likeliest) > 1 ? await trySize(listing, likeliest) : null;
+  if (unknown === 'ignored') found ??= await findAmong(listing, names);
+  else for (const name of [likeliest, ...others].slice(0, MAX_TRIED_SINGLY)) found ??= await trySize(listing, name);
   conventions.isUnsized = found === null && listing.records.length > MIN_CONCLUSIVE;
-  return found;
-}
-
-async function findSingly(listing: ProbedListing, names: readonly string[]): Promise<SizeParam | null> {
-  // A service that takes any unknown name for a filter marks its own parameters: $top, _limit.
-  const isMarked = (name: string): boolean => listing.conventions.unknown === 'filters' && /^[$_]/.test(name);
-  for (const name of names.toSorted((a, b) => Number(isMarked(b)) - Number(isMarked(a))).slice(0, MAX_TRIED_SINGLY)) {
-    const found = await trySize(listing, name);
-    if (found !== null) return found;
-  }
-  return null;
+  return found === null ? null : { ...found, ...(await findSize(listing, found.name)) };
 }
 
 /** The names of the parameters in the links of the first page, of the fields outside of its records, and documented ones. */
@@ -67,6 +53,8 @@ function parameterHints({ first, recordsPath, conventions }: ProbedListing): Set
   const fields = plainValues(first.json ?? null, recordsPath).map(({ path }) => path.split('.').at(-1) ?? '');
   return new Set([...inLinks, ...fields, ...conventions.parameters]);
 }
+
+type SizeParam = Pick<PageSize, 'name' | 'evidence'>;
 
 async function trySize(listing: ProbedListing, name: string): Promise<SizeParam | null> {
   const size = Math.min(SMALL_PAGE, listing.records.length - 1);
@@ -99,7 +87,7 @@ async function findAmong(listing: ProbedListing, names: readonly string[]): Prom
   return (await findAmong(listing, names.slice(0, half))) ?? findAmong(listing, names.slice(half));
 }
 
-async function findSize(listing: ProbedListing, name: string): Promise<Pick<PageSize, 'size' | 'sizeEvidence'>> {
+async function findSize(listing: ProbedListing, name: string) {
   const evidence: string[] = [];
   for (const size of [LARGE_PAGE, USUAL_PAGE]) {
     const firstPage = { [name]: String(size) };

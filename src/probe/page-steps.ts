@@ -63,7 +63,7 @@ export async function findStep(listing: ProbedListing, sizeParam: string | null)
         address === undefined
           ? await requestPage(listing, { ...sized, ...query }, headers)
           : await requestAddress(listing, small.url, address);
-      const page = await pageReached(listing, step, { sized, size, first: records, next: next?.records ?? [] });
+      const page = await pageReached(listing, step, sized, [records, next?.records ?? []]);
       if (next === null || page === null) continue;
       const evidence = `${describeResponse(next.response)}, ${next.records?.length} further records`;
       return { ...step, page, evidence, small, next: next.response };
@@ -72,17 +72,18 @@ export async function findStep(listing: ProbedListing, sizeParam: string | null)
   return null;
 }
 
+const inParam = (name: string) => (value: string) => ({ query: { [name]: value } });
+const atAddress = (address: string) => ({ address });
+
 /** In the order in which they are tried: what the response names, then numbers, then the key of the last record. */
 function* possibleSteps(
   listing: ProbedListing,
   { response, records }: ReadPage & { records: readonly JsonObject[] },
   sizeParam: string | null,
 ): Generator<readonly PageStep[]> {
-  const { starter, conventions, id, recordsPath } = listing;
+  const { conventions, id, recordsPath } = listing;
   const { urls, cursors, link, hasMore, saysMore } = nextSigns(response, recordsPath);
   const more = hasMore === null ? {} : { has_more: hasMore };
-  const inParam = (name: string) => (value: string) => ({ query: { [name]: value } });
-  const atAddress = (address: string) => ({ address });
   const knownFirst = (names: readonly string[], isDoubtful: boolean): string[] =>
     names
       .toSorted((a, b) => Number(conventions.parameters.has(b)) - Number(conventions.parameters.has(a)))
@@ -92,9 +93,8 @@ function* possibleSteps(
   for (const { path, value } of cursors) {
     // A number is the next page's, or an offset: these styles can tell the end of a listing by more than its absence.
     if (/^\d+$/.test(value) && !/cursor|token|after|key|id|marker/i.test(path)) continue;
-    yield cursorParams(path, starter).map((name) => {
-      const begins = starter[name] === undefined ? {} : { first_cursor: starter[name] };
-      const page = { style: 'cursor', cursor_param: name, ...begins, next_cursor: path, ...more };
+    yield cursorParams(path).map((name) => {
+      const page = { style: 'cursor', cursor_param: name, next_cursor: path, ...more };
       return { page, at: inParam(name), second: value };
     });
   }
@@ -138,14 +138,17 @@ function isSorted({ records, id }: ProbedListing): boolean {
 }
 
 /** Names that may take a cursor, those like the field that holds it first: `next_page_token` is sent as `page_token`. */
-function cursorParams(path: string, starter: QueryParams): string[] {
+function cursorParams(path: string): string[] {
   const field = path.replace(/^header:(?:x-)?/, '').replace(/^.*\./, '');
   const bare = field.replace(/^next_?/i, '').replace(/^end_?/i, '');
   const own = bare === '' ? [] : [bare.charAt(0).toLowerCase() + bare.slice(1)];
-  const letters = (name: string): string => name.toLowerCase().replaceAll(/[^a-z]/g, '');
-  const isAlike = (name: string): number => Number(letters(field).includes(letters(name)));
+  const isAlike = (name: string): number => Number(lettersOf(field).includes(lettersOf(name)));
   const usual = CURSOR_PARAMS.map((name) => name.replace('{field}', field)).toSorted((a, b) => isAlike(b) - isAlike(a));
-  return [...new Set([...Object.keys(starter), ...own, ...usual])].slice(0, MAX_CURSOR_PARAMS);
+  return [...new Set([...own, ...usual])].slice(0, MAX_CURSOR_PARAMS);
+}
+
+function lettersOf(name: string): string {
+  return name.toLowerCase().replaceAll(/[^a-z]/g, '');
 }
 
 /** Requests the page at an address that the service names; null if it is not below the address of the API. */
@@ -160,19 +163,12 @@ async function requestAddress(listing: ProbedListing, from: URL, address: string
   return { response, records: recordsIn(response, recordsPath, unwrap) };
 }
 
-interface ReachedPage {
-  /** The parameters of the first page, how many records it was to have, and those it has. */
-  sized: QueryParams;
-  size: number;
-  first: readonly JsonObject[];
-  next: readonly JsonObject[];
-}
-
 /** The page section if the records follow those of the first page, as far as the listing is known; else null. */
 async function pageReached(
   listing: ProbedListing,
   { page, at }: PageStep,
-  { sized, size, first, next }: ReachedPage,
+  sized: QueryParams,
+  [first, next]: readonly [first: readonly JsonObject[], next: readonly JsonObject[]],
 ): Promise<PageStep['page'] | null> {
   const { id, records: known } = listing;
   const isNumbered = page['style'] === 'page' || page['style'] === 'offset';
@@ -185,7 +181,7 @@ async function pageReached(
   const position = known.findIndex((record) => recordKeyText(record, id) === key);
   const fromZero = { ...page, first: 0 };
   if (position === first.length) return page;
-  if (page['style'] === 'page' && position === 2 * size) return fromZero;
+  if (page['style'] === 'page' && position === 2 * first.length) return fromZero;
   if (position !== -1 || (!isNumbered && known.length > first.length)) return null;
   if (page['offset_param'] === OFFSET_IN_TEXT) {
     const { query, headers } = at('0');

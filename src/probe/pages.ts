@@ -39,7 +39,6 @@ export async function probePages(listing: ProbedListing): Promise<void> {
   await probeCounts(listing, step.small, large);
   if (step.page['style'] === 'page' || step.page['style'] === 'offset') await probePastEnd(listing, step, shown);
   else if (step.page['style'] !== 'link' && size !== null) await probeLastPage(listing, step);
-  if (step.page['first_cursor'] === undefined) keepStarter(listing);
   if (size !== null) conventions.parameters.add(size.name);
   const ends = findings.all.filter(({ path }) => /^page (?:end|absent_is_end)/.test(path.slice(2).join(' ')));
   conventions.page = { fields: { ...step.page, size_param: shown.name }, size: shown.size, ends };
@@ -80,7 +79,6 @@ async function keepOffsetText(listing: ProbedListing, { at, evidence }: FoundSte
 
 /** Without a second page: the whole listing in one response, as far as can be seen. */
 async function reportOnlyPage(listing: ProbedListing, size: PageSize | null): Promise<void> {
-  keepStarter(listing);
   const { findings, records, first, firstPage, total, conventions } = listing;
   const count = records.length;
   const shown = size?.sizeEvidence ?? `${describeResponse(first)}, ${count} records, and no parameter makes it fewer`;
@@ -123,13 +121,6 @@ async function whyComplete(listing: ProbedListing, size: PageSize | null): Promi
   const known = await item(last);
   const isLast = isUsable(known) && isRefusal(await item(last + 1)) && isRefusal(await item(last + 2));
   return isLast ? `${describeResponse(known)}, and no record has the ids after that` : null;
-}
-
-/** A parameter without which the first page is refused is sent with all pages, unless it is a cursor. */
-function keepStarter(listing: ProbedListing): void {
-  if (Object.keys(listing.starter).length === 0) return;
-  listing.query = { ...listing.query, ...listing.starter };
-  listing.findings.proved(['query'], listing.query, `${describeResponse(listing.first)}, and refused without it`);
 }
 
 /** The total and the number of pages, if the same path states them on two pages of which one is smaller. */
@@ -187,7 +178,7 @@ async function probePastEnd(
 
 /** Whether the last page names no next one, or itself: seen if one page holds all. */
 async function probeLastPage(listing: ProbedListing, { page, at }: FoundStep): Promise<void> {
-  const { findings, firstPage, recordsPath, starter, isComplete } = listing;
+  const { findings, firstPage, recordsPath, isComplete } = listing;
   const path = String(page['next_cursor'] ?? page['next_url']);
   const param = page['cursor_param'];
   const { response, records } = await requestPage(listing, firstPage);
@@ -199,18 +190,15 @@ async function probeLastPage(listing: ProbedListing, { page, at }: FoundStep): P
   const next = cursorIn(response);
   if (next === undefined) {
     const sent = fieldAt(response.json ?? null, path);
-    if (END_CURSOR.test(String(sent)))
-      return findings.proved(['page', 'end', 'cursor'], [sent], `on the page that holds all, ${path} is ${sent}`);
+    if (END_CURSOR.test(typeof sent === 'string' ? sent : JSON.stringify(sent ?? null)))
+      return findings.proved(['page', 'end', 'cursor'], [sent], `on the page that holds all, ${path} says that it is`);
     const evidence = `${describeResponse(response)}, the last page has no ${path}`;
     return sent === undefined ? findings.proved(['page', 'absent_is_end'], true, evidence) : undefined;
   }
   if (typeof param !== 'string' || isComplete === false) return;
-  let evidence = `on the page that holds all, ${path} is the one that was sent`;
-  if (next !== starter[param]) {
-    const after = await requestPage(listing, { ...firstPage, ...at(next).query });
-    if (after.records?.length !== 0 || cursorIn(after.response) !== next) return;
-    evidence = `${describeResponse(after.response)}, after the last record ${path} is the one that was sent`;
-  }
+  const after = await requestPage(listing, { ...firstPage, ...at(next).query });
+  if (after.records?.length !== 0 || cursorIn(after.response) !== next) return;
+  const evidence = `${describeResponse(after.response)}, after the last record ${path} is the one that was sent`;
   findings.proved(['page', 'end', 'unchanged_cursor'], true, evidence);
   // Such an end is accepted only after another page, so that pages must be smaller than the listing.
   const count = listing.records.length;

@@ -88,6 +88,11 @@ export function displayPath(baseUrl: URL, url: URL): string {
   return query === '' ? path : `${path}?${query}`;
 }
 
+/** The error that ends the probe. */
+export function probeFailed(message: string, hint: string): SyncError {
+  return new SyncError('probe_failed', message, { recovery: 'stop', hint });
+}
+
 /** Thrown if the request budget is used up. */
 export class RequestsSpent extends Error {
   override readonly name = 'RequestsSpent';
@@ -98,6 +103,8 @@ export interface ProbeClientOptions {
   baseUrl: URL;
   /** Null for a service that wants none. */
   credential: Credential | null;
+  /** `bearer`, `basic`, `header:<name>` or `query:<name>`: the only form of the credential that is tried. */
+  auth?: string | undefined;
   /** If absent, enough to find a listing, and then more (`allowMore`). */
   maxRequests?: number | undefined;
   clock: Clock;
@@ -173,10 +180,9 @@ export class ProbeClient implements AsyncDisposable {
   /** Throws `SyncError` if requests were sent, and the service has not responded to any. */
   refuseSilence(): void {
     if (this.statuses.size > 0 || this.#lastProblem === '') return;
-    throw new SyncError('probe_failed', `nothing answers at ${this.baseUrl.origin}: ${this.#lastProblem}`, {
-      recovery: 'stop',
-      hint: 'check the address, that the service runs, and what stands between here and there (network, proxy, certificate)',
-    });
+    const hint =
+      'check the address, that the service runs, and what stands between here and there (network, proxy, certificate)';
+    throw probeFailed(`nothing answers at ${this.baseUrl.origin}: ${this.#lastProblem}`, hint);
   }
 
   /** The path to which redirects have led: requested there, a listing costs one request instead of two. */
@@ -233,13 +239,13 @@ export class ProbeClient implements AsyncDisposable {
   }
 
   /** Sends one request when the rate limiter permits it; the limits that the response states apply to the next one. */
-  async #send(url: URL, headers: QueryParams, requested: string): Promise<ProbeResponse> {
+  async #send(url: URL, sent: QueryParams, requested: string): Promise<ProbeResponse> {
     const { clock, signal, progress } = this.#options;
     signal.throwIfAborted();
     if (this.spent >= this.maxRequests) throw new RequestsSpent(`no request is left for ${requested}`);
     this.spent += 1;
     progress?.(requested, this);
-    const request = { url, method: 'GET' as const, headers: { ...HEADERS, ...headers }, signal };
+    const request = { url, method: 'GET' as const, headers: { ...HEADERS, ...sent }, signal };
     return this.#limiter.run(
       'incremental',
       async (dialect) => {
@@ -249,17 +255,18 @@ export class ProbeClient implements AsyncDisposable {
           const { response: seen, bytes } = readResponseBody(wire, () => true, { ...BODY_LIMITS, reservation });
           const limits = readAnswerLimits({ ...wire, body: seen.json }, dialect);
           const { outcome, reason } = judge({ ...seen, limits });
-          const { status } = wire;
+          const { status, headers } = wire;
           const { json } = seen;
           const isJson = status >= 300 || json !== undefined;
           // A success whose body is not JSON has none the next time either.
           const isSuccess = wire.failure === null && status >= 200 && status < 300;
+          const known = { requested, url, status, headers, json, bytes };
           const result = {
-            ...{ requested, url, status, json, bytes, headers: wire.headers },
+            ...known,
             text: isJson ? seen.excerpt.slice(0, 2_000) : wire.bytes.toString('utf8', 0, MAX_TEXT_BYTES),
             problem: outcome === 'ok' ? '' : reason,
             mayRetry: (outcome === 'limited' || outcome === 'retry') && !isSuccess,
-            serverDate: readServerTime(wire.headers['date'], clock.now()),
+            serverDate: readServerTime(headers['date'], clock.now()),
           };
           return { result, facts: status === 0 ? null : { ...wire, limits, limited: outcome === 'limited' } };
         } finally {

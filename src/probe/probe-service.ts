@@ -1,17 +1,18 @@
-// Finds a profile for an unknown service: runs the experiments with each of its listings, in order.
+// Finds a profile for an unknown service: runs the experiments with each of its listings, in order. Example: of
+// https://cms.example.com it finds that `/posts` is a listing in pages of 100 by `?page=`, with `id` and `updated_at`.
 import { ConfigError, SyncError } from '../model/errors.ts';
 import { holdsSecret, scrub } from '../observe/scrub.ts';
-import { type Credential, namedHeaders, parseForm } from './credential-forms.ts';
+import { type Credential, type CredentialForm, namedHeaders, parseForm } from './credential-forms.ts';
 import { probeDeleted, probeTimes, probeView } from './fields.ts';
 import { probeFilter } from './filter.ts';
 import { probeId, probeItem } from './item.ts';
 import { findListings, type ListingSearch } from './listings.ts';
 import { probePages } from './pages.ts';
-import { ProbeClient, type ProbeClientOptions, RequestsSpent } from './probe-client.ts';
+import { ProbeClient, probeFailed, RequestsSpent } from './probe-client.ts';
 import { newConventions, type ProbeContext, type ProbedListing } from './probed-listing.ts';
 import { type Finding, type FittedProfile, newFindings, profileFrom } from './profile.ts';
 
-export interface ProbeOptions extends ProbeClientOptions, ListingSearch {
+export interface ProbeOptions extends ListingSearch {
   /** Chooses among the listings that were found; all of them if absent. */
   choose?: ((listings: readonly ListingSummary[]) => Promise<readonly string[]>) | undefined;
 }
@@ -26,10 +27,8 @@ export interface ListingSummary {
 
 export interface ProbeResult extends FittedProfile {
   baseUrl: string;
-  /** The form of the credential, as `auth` of the profile says it. */
-  scheme: Readonly<Record<string, string>>;
-  /** The secrets of the settings for it; `secret` is the text that stands for the credential there. */
-  settings: (secret: string) => Record<string, unknown>;
+  /** How the credential is sent. */
+  form: CredentialForm;
   notes: readonly string[];
   requests: number;
   /** True if every line was proved. */
@@ -117,11 +116,9 @@ function toResult(
     .filter(({ value }) => !holdsSecret(JSON.stringify(value ?? null), long))
     .map((finding): Finding => Object.assign(finding, { evidence: scrub(finding.evidence, secrets) }));
   const fitted = profileFrom(findings);
-  const { scheme, settings } = client.form;
   return {
     ...fitted,
-    scheme,
-    settings,
+    form: client.form,
     notes,
     baseUrl: baseUrl.href.replace(/\/$/, ''),
     requests: client.spent,
@@ -139,10 +136,8 @@ function noListing(client: ProbeClient, { credential }: ProbeOptions): SyncError
   client.refuseSilence();
   if (!client.isRefused()) return nothingFound('no listing of records was found');
   const what = credential === null ? 'the service wants a credential' : 'the credential was refused';
-  return new SyncError('probe_failed', `${what}: every response was ${[...client.statuses].join(' or ')}`, {
-    recovery: 'stop',
-    hint: refusalHint(client, credential),
-  });
+  const message = `${what}: every response was ${[...client.statuses].join(' or ')}`;
+  return probeFailed(message, refusalHint(client, credential));
 }
 
 /** The one thing to give, by what the refusals say. */
@@ -159,10 +154,9 @@ function refusalHint({ lastChallenge }: ProbeClient, credential: Credential | nu
 }
 
 function nothingFound(why: string): SyncError {
-  return new SyncError('probe_failed', why, {
-    recovery: 'stop',
-    hint: 'name a listing with --path, such as --path /posts; the address is where the API begins, such as https://cms.example.com/api, and the credential that of an account that may read',
-  });
+  const hint =
+    'name a listing with --path, such as --path /posts; the address is where the API begins, such as https://cms.example.com/api, and the credential that of an account that may read';
+  return probeFailed(why, hint);
 }
 
 function refuseUnknownForm({ auth, credential }: ProbeOptions): void {

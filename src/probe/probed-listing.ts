@@ -1,4 +1,5 @@
-// What the experiments know of a listing, and what they have learned from the listings before.
+// What the experiments know of a listing, and what they have learned from the listings before. Example: `/posts` has pages by
+// `limit` and `page`, so these are the first that is tried with `/authors`.
 import type { Clock } from '../model/clock.ts';
 import type { JsonObject } from '../model/json.ts';
 import { fieldAt, type UnwrapRule } from '../rows/records/as-record.ts';
@@ -58,8 +59,6 @@ export interface ProbedListing extends ProbeContext {
   recordsPath: string;
   /** Objects in the records that wrap a plain value. */
   unwrap: readonly UnwrapRule[];
-  /** Parameters of the first page alone: it is refused without them. */
-  starter: QueryParams;
   /** The longest run of records from the beginning of the listing that was seen. */
   records: JsonObject[];
   /** True if `records` are all that the listing has; null while that is not known. */
@@ -88,8 +87,8 @@ export async function requestPage(
   more: QueryParams,
   headers: QueryParams = {},
 ): Promise<ReadPage> {
-  const { client, path, query, starter, recordsPath, unwrap } = listing;
-  const response = await client.get({ path, query: { ...query, ...starter, ...more }, headers });
+  const { client, path, query, recordsPath, unwrap } = listing;
+  const response = await client.get({ path, query: { ...query, ...more }, headers });
   return { response, records: recordsIn(response, recordsPath, unwrap) };
 }
 

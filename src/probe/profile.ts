@@ -5,7 +5,7 @@ import { escapePlaceholders } from '../config/file/interpolate.ts';
 import { extendFamily } from '../config/load-profile.ts';
 import { type Profile, profileSchema } from '../config/profile/profile.ts';
 import { shortenText } from '../http/body/read-body.ts';
-import { SyncError } from '../model/errors.ts';
+import { probeFailed } from './probe-client.ts';
 
 /** One line of a profile, and the evidence for it. */
 export interface Finding {
@@ -80,12 +80,10 @@ export function profileFrom(findings: readonly Finding[]): FittedProfile {
     });
     rest = tried.filter((finding) => !refused.some((part) => isWithin(finding, part)));
     if (rest.some(({ path }) => path[0] === 'resources')) continue;
-    const [example] = findings.filter((finding) => !rest.includes(finding));
+    const example = findings.find((finding) => !rest.includes(finding));
     const value = `${example?.path.join('.')} would be ${JSON.stringify(example?.value)}`;
-    throw new SyncError('probe_failed', `a profile cannot say how this service is read: ${value}`, {
-      recovery: 'stop',
-      hint: 'see the grammar of profiles for what comes near, and try it with `content-sync check`',
-    });
+    const hint = 'see the grammar of profiles for what comes near, and try it with `content-sync check`';
+    throw probeFailed(`a profile cannot say how this service is read: ${value}`, hint);
   }
 }
 
@@ -124,7 +122,7 @@ export function toYaml({ fields, profile, findings, lost, baseUrl, requests, not
   // What a family of services says has no line, and so no evidence.
   for (const { path, proved, evidence } of findings.filter((finding) => document.hasIn(finding.path))) {
     const text = formatEvidence(evidence, proved);
-    const shown = text === before ? formatEvidence('likewise', proved, ', ') : text;
+    const shown = text === before ? `${proved ? '' : 'not proved, '}likewise` : text;
     const isInLine = 'extends' in shorter && path[0] === 'resources';
     if (isInLine) addComment(document, path.slice(0, 2), `${path.slice(2).join('.')}: ${shown}`, true);
     else addComment(document, path, shown);
@@ -139,9 +137,8 @@ export function toYaml({ fields, profile, findings, lost, baseUrl, requests, not
   return document.toString({ lineWidth: 0, flowCollectionPadding: true });
 }
 
-function formatEvidence(evidence: string, proved: boolean, separator = ': '): string {
-  const text = shortenText(evidence, MAX_EVIDENCE);
-  return proved ? text : `not proved${separator}${text}`;
+function formatEvidence(evidence: string, proved: boolean): string {
+  return `${proved ? '' : 'not proved: '}${shortenText(evidence, MAX_EVIDENCE)}`;
 }
 
 /** Adds a comment to the line of a field, or above one of several lines. A small section, or one that `isLine`, is a line. */

@@ -1,4 +1,4 @@
-// Finds the records in a response body.
+// Finds the records in a response body. Example: in `{"meta": {…}, "data": {"posts": [{"id": 1}, …]}}` they are at `data.posts`.
 import type { JsonObject, JsonValue } from '../model/json.ts';
 import { isObject, unwrapRecord, type UnwrapRule } from '../rows/records/as-record.ts';
 import { selectRecords } from '../rows/records/select-records.ts';
@@ -34,29 +34,27 @@ function* listsIn(value: JsonValue, path: string, level: number): Generator<Reco
   if (Array.isArray(value)) {
     if (value.every(isObject)) yield* listsInArray(value, path, level);
   } else if (isObject(value) && level < MAX_LEVELS) {
-    if (isMapOfRecords(value)) yield { path: path === '' ? '*' : `${path}.*`, count: Object.keys(value).length };
-    else {
-      for (const [key, below] of Object.entries(value)) {
-        if (PLAIN_KEY.test(key)) yield* listsIn(below, joinPath(path, key), level + 1);
-      }
-    }
+    const isMap = isMapOfRecords(value);
+    if (isMap) yield { path: path === '' ? '*' : `${path}.*`, count: Object.keys(value).length };
+    for (const [key, below] of isMap ? [] : Object.entries(value))
+      if (PLAIN_KEY.test(key)) yield* listsIn(below, joinPath(path, key), level + 1);
   }
 }
 
 function* listsInArray(list: readonly JsonObject[], path: string, level: number): Generator<RecordList> {
   const [first = {}] = list;
   const wrapper = wrapperOf(list);
-  if (wrapper !== null) {
-    yield { path: `${path}[*].${wrapper}`, count: list.length };
-    return;
-  }
   // A single entry without an id that holds lists is not a record, but contains them.
-  const isContainer = list.length === 1 && !Object.keys(first).some((key) => ID.test(key));
-  const inner = Object.entries(first).filter(
-    ([key, value]) => isContainer && PLAIN_KEY.test(key) && Array.isArray(value) && value.some(isObject),
+  const isContainer = wrapper === null && list.length === 1 && !holdsRecord(first);
+  const inner = Object.entries(isContainer ? first : {}).filter(
+    ([key, value]) => PLAIN_KEY.test(key) && Array.isArray(value) && value.some(isObject),
   );
   for (const [key, below] of inner) yield* listsIn(below, `${path}[0].${key}`, level + 2);
-  if (inner.length === 0) yield { path, count: list.length };
+  if (inner.length === 0) yield { path: wrapper === null ? path : `${path}[*].${wrapper}`, count: list.length };
+}
+
+function holdsRecord(value: JsonValue | undefined): boolean {
+  return isObject(value) && Object.keys(value).some((name) => ID.test(name));
 }
 
 /** The field of all entries that holds the record: the only object in them that has an id. */
@@ -65,10 +63,6 @@ function wrapperOf(list: readonly JsonObject[]): string | null {
   const [key, ...others] = Object.keys(first).filter((name) => holdsRecord(first[name]));
   if (key === undefined || others.length > 0 || Object.keys(first).length > 5 || !WRAPPER.test(key)) return null;
   return list.every((entry) => holdsRecord(entry[key])) ? key : null;
-}
-
-function holdsRecord(value: JsonValue | undefined): boolean {
-  return isObject(value) && Object.keys(value).some((name) => ID.test(name));
 }
 
 /** Several objects under keys of their own, alike in their fields. */
@@ -84,13 +78,9 @@ function isMapOfRecords(map: JsonObject): boolean {
 }
 
 /** The records at a path of a response; null if it holds none of them, or cannot be read. */
-export function recordsIn(
-  response: ProbeResponse,
-  path: string,
-  rules: readonly UnwrapRule[] = [],
-): JsonObject[] | null {
-  if (!isUsable(response) || response.json === undefined) return null;
-  const selected = selectRecords(response.bytes, response.json, path);
+export function recordsIn(response: ProbeResponse, path: string, rules: readonly UnwrapRule[] = []) {
+  const { bytes, json = null } = response;
+  const selected = isUsable(response) ? selectRecords(bytes, json, path) : null;
   const values = selected?.map(({ value }) => unwrapRecord(value, rules)) ?? [null];
   return values.every(isObject) ? values : null;
 }
@@ -120,24 +110,20 @@ const UNWRAP_LEVELS = 3;
 
 /** Rules for objects that only wrap one plain value: `{ __type: Date, iso: … }`, `{ $oid: … }`. */
 export function unwrapRules(records: readonly JsonObject[]): UnwrapRule[] {
-  const rules = new Map<string, UnwrapRule>();
-  for (const record of records.slice(0, 50)) {
-    for (const { value } of valuesIn(record, UNWRAP_LEVELS)) {
-      const rule = isObject(value) ? unwrapRule(value) : null;
-      if (rule !== null) rules.set(JSON.stringify(rule), rule);
-    }
-  }
-  return [...rules.values()];
+  const values = records.slice(0, 50).flatMap((record) => Array.from(valuesIn(record, UNWRAP_LEVELS)));
+  const rules = values.flatMap(({ value }) => (isObject(value) ? (unwrapRule(value) ?? []) : []));
+  return [...new Map(rules.map((rule) => [JSON.stringify(rule), rule])).values()];
 }
 
 function unwrapRule(object: JsonObject): UnwrapRule | null {
-  const keys = Object.keys(object);
-  const [only = ''] = keys;
-  const isPlain = (key: string): boolean => ['string', 'number'].includes(typeof object[key]);
-  if (keys.length === 1) return only.startsWith('$') && isPlain(only) ? { only } : null;
-  const field = keys.find((key) => /^(?:__type|\$type|_type|@type)$/.test(key));
-  const value = keys.find((key) => key !== field);
-  if (keys.length !== 2 || field === undefined || value === undefined || !isPlain(value)) return null;
-  const equals = object[field];
-  return typeof equals === 'string' ? { field, equals, value } : null;
+  const [first = '', second, ...others] = Object.keys(object).toSorted((a, b) => Number(isType(b)) - Number(isType(a)));
+  const value = second ?? first;
+  if (others.length > 0 || !['string', 'number'].includes(typeof object[value])) return null;
+  if (second === undefined) return first.startsWith('$') ? { only: first } : null;
+  const equals = object[first];
+  return isType(first) && typeof equals === 'string' ? { field: first, equals, value } : null;
+}
+
+function isType(key: string): boolean {
+  return /^(?:__type|\$type|_type|@type)$/.test(key);
 }

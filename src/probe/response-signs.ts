@@ -1,4 +1,5 @@
-// Finds totals, page counts, cursors and next links in a response.
+// Finds totals, page counts, cursors and next links in a response. Example: `{"meta": {"total": 240, "next": "/posts?page=2"}}`
+// states 240 records, and the address of the next page.
 import { pageSchema } from '../config/profile/page-style.ts';
 import type { JsonValue } from '../model/json.ts';
 import { countIn, parseLinkHeader, undeclaredSignals } from '../pagination/requests/listing-signals.ts';
@@ -38,18 +39,11 @@ export function countsIn({ headers, json = null }: ProbeResponse, recordsPath: s
   return { totals: named(totals), pages: named(pages), stated: totals.map(({ count }) => count) };
 }
 
-interface NextSigns {
-  /** The next page of the `Link` header. */
-  link: string | null;
-  urls: ValueAt<string>[];
-  cursors: ValueAt<string>[];
-  hasMore: string | null;
-  /** True if a link, an address or `hasMore` says that there are more. */
-  saysMore: boolean;
-}
-
-/** Everything in a response that suggests another page. */
-export function nextSigns(response: ProbeResponse, recordsPath: string): NextSigns {
+/**
+ * Everything in a response that suggests another page: the next one of the `Link` header, addresses, cursors, the path of a
+ * flag. `saysMore`: a link, an address or the flag says that there are more records.
+ */
+export function nextSigns(response: ProbeResponse, recordsPath: string) {
   const links = parseLinkHeader(response.headers['link']) ?? [];
   const link = links.find(({ rels }) => rels.includes('next'))?.uri ?? null;
   const values = plainValues(response.json ?? null, recordsPath);

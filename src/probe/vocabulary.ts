@@ -5,11 +5,7 @@
 // - a listing: a word in USUAL_NAMES; a place of descriptions: OPENAPI_PATHS; a whole product: a line in FAMILIES.
 // Nothing else needs to be changed: each entry is tried and verified like the others, the first ones first.
 
-const lines = (text: string): string[] =>
-  text
-    .trim()
-    .split('\n')
-    .map((line) => line.trim());
+const lines = (text: string): string[] => text.trim().split(/\s*\n\s*/);
 const words = (text: string): string[] => text.trim().split(/\s+/);
 /** Lines of a first word and those that belong to it. */
 const table = (text: string): Readonly<Record<string, readonly string[]>> =>
@@ -70,8 +66,6 @@ export const CURSOR_PARAMS = words(`
 export const KEY_PARAMS = words(
   'starting_after after after_id since_id last_id min_id cursor start_after id_gt startkey',
 );
-/** A first cursor, without which some services refuse a listing. */
-export const STARTERS = [{ cursorMark: '*' }, { cursor: '*' }] as const;
 /** Requests with the offset in a text: `{cursor}` is the offset. The second word is a header. */
 export const OFFSET_TEXTS: readonly { query?: Record<string, string>; headers?: Record<string, string> }[] = [
   { headers: { Range: 'items={cursor}-' } },

@@ -97,7 +97,7 @@ describe('probe', () => {
       args: ['http://localhost:1', '--credential-env', 'CMS_KEY', '--auth', 'magic'],
       message: 'expected bearer',
     },
-    'no number': { args: ['https://cms.example.com', '--requests', 'many'], message: 'expected a number' },
+    'no number': { args: ['https://cms.example.com', '--requests', 'many'], message: 'must be a whole number from 5' },
     'a document that is not there': {
       args: ['https://cms.example.com', '--openapi', 'no.json'],
       message: 'no file no.json',

@@ -74,7 +74,7 @@ export async function tellProbed(seed: number): Promise<ProbedDialect> {
   const folder = tempFolder();
   const { secret, user } = credentialOf(dialect);
   writeFileSync(path.join(folder, 'profile.yaml'), outcome.yaml);
-  const auth = authSettings(told.scheme, { secret, user });
+  const auth = authSettings(told.form.scheme, { secret, user });
   const blog = { base_url, auth, profile: './profile.yaml', deletes: { max_rows: 10_000, max_part: 1 } };
   const config = { warehouse: `sqlite:${folder}/{source}.db`, log: { level: 'silent' }, sources: { blog } };
   writeFileSync(path.join(folder, 'content-sync.yaml'), JSON.stringify(config));
@@ -97,7 +97,7 @@ export async function tellProbed(seed: number): Promise<ProbedDialect> {
 }
 
 /** The secrets of a source for a scheme that `probe` has found. */
-function authSettings(scheme: ProbeResult['scheme'], { secret, user = '' }: Credential): object {
+function authSettings(scheme: ProbeResult['form']['scheme'], { secret, user = '' }: Credential): object {
   const secrets: Readonly<Record<string, object>> = {
     bearer: { token: secret },
     basic: { username: user, password: secret },

@@ -146,16 +146,15 @@ async function probeUnknown(context: CliContext, questions: Questions, query: Se
   const credential = headers ?? (secret === null ? null : { secret: secret.value, user });
   if (credential !== null) refuseInsecure(baseUrl, 'where the network is safe, use probe --allow-insecure');
   const choose = (listings: readonly ListingSummary[]): Promise<string[]> => {
-    const label = ({ name, path, seen, total }: ListingSummary): string =>
-      `${name} at ${path}: ${total ?? `${seen} or more`} records`;
-    const choices = listings.map((listing) => ({ value: listing.name, label: label(listing) }));
+    const choices = listings.map((listing) => ({ value: listing.name, label: `${describeListing(listing)} records` }));
     return questions.several('Which listings are to be copied?', choices);
   };
   const probed = await runProbe(context, query.openapi, { baseUrl, credential, auth: form, paths, choose });
   print(context, `Found with ${probed.requests} requests:\n${listingTable(probed)}`);
   for (const note of probed.notes) print(context, note);
-  const { type = 'none' } = probed.scheme;
-  const auth = headers?.auth ?? { type, ...(secret === null ? {} : probed.settings(`\${${secret.variable}}`)) };
+  const { scheme, settings } = probed.form;
+  const known = secret === null ? {} : settings(`\${${secret.variable}}`);
+  const auth = headers?.auth ?? { type: scheme['type'] ?? 'none', ...known };
   return { baseUrl: probed.baseUrl, auth, variables: secret?.variables ?? {}, profile: '', probed };
 }
 
@@ -174,14 +173,18 @@ function readHeaders({ env }: CliContext, given: readonly string[]) {
   return { secret: named[0]?.value ?? '', headers, auth: { type: 'headers', headers: settings } };
 }
 
+function describeListing({ name, path, seen, total }: ListingSummary): string {
+  return `${name} at ${path}: ${total ?? `${seen} or more`}`;
+}
+
 /** What was found of each listing, as lines of a table. */
 function listingTable({ resources, profile }: ProbeResult): string {
-  const rows = resources.map(({ name, path, seen, total }) => {
-    const found = profile.resources[name];
-    if (found === undefined) return [`  ${name} at ${path}: cannot be copied, see the profile`];
+  const rows = resources.map((listing) => {
+    const found = profile.resources[listing.name];
+    if (found === undefined) return [`  ${listing.name} at ${listing.path}: cannot be copied, see the profile`];
     const { page, incremental, item, unverified } = found;
     return [
-      `  ${name} at ${path}: ${total ?? `${seen} or more`}`,
+      `  ${describeListing(listing)}`,
       page.style === 'single' ? 'one page' : `pages by ${page.style}`,
       incremental === null ? 'changes by full scans' : `changes by ${filterName(incremental)}`,
       item === null ? 'deletes by full scans' : 'deletes by single records',

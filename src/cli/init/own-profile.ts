@@ -1,4 +1,5 @@
-// The profile that `init` writes for the collections of one account, in addition to a shipped profile.
+// The profile that `init` writes for the collections of one account, in addition to a shipped profile. Example: the Directus
+// of one account has `articles` and `authors`, which the service lists and the profile `directus` cannot know.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { parseDocument, stringify } from 'yaml';
 import { escapePlaceholders } from '../../config/file/interpolate.ts';
@@ -46,8 +47,7 @@ export async function findCollections(context: CliContext, source: SourceSetting
     const example = stringify({ resources: { posts: rules.resource } })
       .replaceAll('{name}', 'posts')
       .trimEnd();
-    const advice = `add them to ${own.path}, such as\n${example}`;
-    print(context, `This credential cannot list collections: ${advice}`);
+    print(context, `This credential cannot list collections: add them to ${own.path}, such as\n${example}`);
     return;
   }
   const refused = addCollections(own, rules, listed.filter(isObject));
@@ -108,8 +108,15 @@ function addCollections(own: OwnProfile, rules: CollectionRules, listed: readonl
   const refused: string[] = [];
   for (const entry of listed.filter((each) => meets(each, rules.where))) {
     const name = textAt(entry, rules.name);
-    if (name === null || rules.leave_out.some((pattern) => matches(pattern, name))) continue;
-    const resource = toResourceName(name);
+    const isLeftOut = (pattern: string): boolean =>
+      pattern.endsWith('*') ? name?.startsWith(pattern.slice(0, -1)) === true : name === pattern;
+    if (name === null || rules.leave_out.some(isLeftOut)) continue;
+    // As names of resources, and so of tables, are written.
+    const plain = name
+      .toLowerCase()
+      .replaceAll(/[^a-z0-9_]+/g, '_')
+      .replace(/^[^a-z]+/, '');
+    const resource = plain.slice(0, 40) || 'records';
     if (!COLLECTION_NAME.test(name) || Object.hasOwn(resources, resource)) {
       refused.push(name);
       continue;
@@ -129,14 +136,4 @@ function addCollections(own: OwnProfile, rules: CollectionRules, listed: readonl
 function textAt(entry: JsonObject, path: string): string | null {
   const value = fieldAt(entry, path);
   return typeof value === 'string' && value !== '' ? value : null;
-}
-
-function matches(pattern: string, name: string): boolean {
-  return pattern.endsWith('*') ? name.startsWith(pattern.slice(0, -1)) : name === pattern;
-}
-
-/** As names of resources, and so of tables, are written. */
-function toResourceName(name: string): string {
-  const plain = name.toLowerCase().replaceAll(/[^a-z0-9_]+/g, '_');
-  return plain.replace(/^[^a-z]+/, '').slice(0, 40) || 'records';
 }

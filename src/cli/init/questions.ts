@@ -1,4 +1,5 @@
-// The questions of `init`: asked on a terminal, answered by options elsewhere.
+// The questions of `init`: asked on a terminal, answered by options elsewhere. Example: without `--url` and without a terminal,
+// `init` ends with "Address of the content service: missing … give --url".
 import { ConfigError, SyncError } from '../../model/errors.ts';
 import type { CliContext } from '../command/context.ts';
 
@@ -13,6 +14,8 @@ interface Prompt {
   /** Returns what is wrong with an answer; undefined if nothing is. */
   refuse?: (answer: string) => string | undefined;
 }
+
+type Choice = { value: string; label: string };
 
 /**
  * Asks the user on a terminal; elsewhere uses the options and defaults, and throws `ConfigError` if one is missing. With
@@ -59,14 +62,14 @@ export class Questions {
     return (await answered<string | undefined>(password({ message, validate, ...this.#streams }))) ?? '';
   }
 
-  async choice(message: string, choices: { value: string; label: string }[], preset: string): Promise<string> {
+  async choice(message: string, choices: Choice[], preset: string): Promise<string> {
     if (this.#acceptsDefaults) return preset;
     const { select } = await import('@clack/prompts');
     return answered<string>(select<string>({ message, options: choices, initialValue: preset, ...this.#streams }));
   }
 
   /** By checkbox; all of them are the default. */
-  async several(message: string, choices: { value: string; label: string }[]): Promise<string[]> {
+  async several(message: string, choices: Choice[]): Promise<string[]> {
     const all = choices.map(({ value }) => value);
     if (this.#acceptsDefaults) return all;
     const { multiselect } = await import('@clack/prompts');
