@@ -1,7 +1,7 @@
 /**
- * Files of records: the field `files` of a resource says which belong to a record (`fileFields`), such as the image at its
- * `url`; the setting `files` of a source says in which store they are kept (`filesSchema`, `resolveFiles`). A store is a
- * folder (`disk:data/{source}/files`) or a bucket (`s3://bucket/prefix`).
+ * Files of records, such as the image at `url` of each record. The field `files` of a resource in the profile says where to
+ * download them (`fileFields`), and the setting `files` of a source where to store them (`filesSchema`): in a folder
+ * (`disk:data/{source}/files`) or a bucket (`s3://bucket/prefix`). `resolveFiles` combines both when settings are loaded.
  */
 import { resolve } from 'node:path';
 import { z } from 'zod';
@@ -13,7 +13,7 @@ import { byteSize, documented, fieldPath, recordsPath, templateSchema, timeSpan,
 export type StoreAddress =
   | {
       readonly kind: 'disk';
-      /** The setting with the name of the source; rows refer to it, so that the folder can be moved. */
+      /** The setting with `{source}` filled in. Rows refer to it, so that the folder can be moved. */
       readonly name: string;
       /** Absolute path. */
       readonly folder: string;
@@ -36,7 +36,7 @@ const storeAddress = z
   .refine((text) => DISK.test(text) || S3.test(text), EXPECTED)
   .meta({ examples: ['disk:data/{source}/files', 's3://bucket/prefix'] });
 
-/** Parses the address of a store for one source; `cwd` is the base of relative paths. Null if it is invalid. */
+/** Parses the address of a store for one source; null if it is invalid. `cwd` is the base of relative paths. */
 export function storeOf(text: string, source: string, cwd: string): StoreAddress | null {
   const name = text.replaceAll('{source}', source);
   const folder = DISK.exec(name)?.[1];
@@ -50,18 +50,19 @@ function storeLocation(address: StoreAddress): string {
   return address.kind === 'disk' ? `disk:${address.folder}` : `s3://${address.bucket}/${address.prefix}`;
 }
 
-const OF_RECORD = 'json:';
-const AT_EXPECTED = 'expected a path such as /images/{id}/file, or json: and the place of an address in the record';
+const RECORD_PREFIX = 'json:';
+const LOCATION_EXPECTED =
+  'expected a path such as /images/{id}/file, or json: and the place of an address in the record';
 
 const pathTemplate = templateSchema(['id', 'partition']);
 
-const at = z
-  .string(AT_EXPECTED)
+const fileLocation = z
+  .string(LOCATION_EXPECTED)
   .superRefine((text, context) => {
-    const message = atFault(text);
+    const message = locationFault(text);
     if (message !== null) context.addIssue({ code: 'custom', message });
   })
-  .transform(fileAt)
+  .transform(parseFileLocation)
   .meta({
     description:
       'A path with `{id}`, or `json:` and the place of an address in the record. `gallery[*].url` gives several files.',
@@ -69,20 +70,20 @@ const at = z
   });
 
 /** Where a file is downloaded from: a path of the service, or a URL in the record. */
-type FileAt = { kind: 'path'; path: string } | { kind: 'record'; place: string };
+type FileLocation = { kind: 'path'; path: string } | { kind: 'record'; place: string };
 
-function fileAt(text: string): FileAt {
-  return text.startsWith(OF_RECORD)
-    ? { kind: 'record', place: text.slice(OF_RECORD.length) }
+function parseFileLocation(text: string): FileLocation {
+  return text.startsWith(RECORD_PREFIX)
+    ? { kind: 'record', place: text.slice(RECORD_PREFIX.length) }
     : { kind: 'path', path: text };
 }
 
-function atFault(text: string): string | null {
-  if (text.startsWith(OF_RECORD)) {
-    const place = text.slice(OF_RECORD.length);
-    return place === '' || parseBodyPath(place) === null ? AT_EXPECTED : null;
+function locationFault(text: string): string | null {
+  if (text.startsWith(RECORD_PREFIX)) {
+    const place = text.slice(RECORD_PREFIX.length);
+    return place === '' || parseBodyPath(place) === null ? LOCATION_EXPECTED : null;
   }
-  if (!/^\/[^?#]*$/.test(text) || !variablesIn(text).includes('id')) return AT_EXPECTED;
+  if (!/^\/[^?#]*$/.test(text) || !variablesIn(text).includes('id')) return LOCATION_EXPECTED;
   return pathTemplate.safeParse(text).error?.issues[0]?.message ?? null;
 }
 
@@ -93,7 +94,7 @@ const fileSchema = z.strictObject({
       .regex(/^[a-z][a-z0-9_]{0,40}$/, 'expected a lower-case name')
       .default('file'),
   )('Name of the file in the tables.', ['thumbnail']),
-  at,
+  at: fileLocation,
   when: documented(fieldPath.nullable().default(null))('A field that must be set; null if every record has a file.', [
     'has_file',
   ]),
@@ -120,7 +121,7 @@ const fileSchema = z.strictObject({
 export const fileFields = {
   files: documented(
     z
-      .union([fileSchema.transform((one) => [one]), z.array(fileSchema).min(1)], {
+      .union([fileSchema.transform((file) => [file]), z.array(fileSchema).min(1)], {
         error: 'expected { at, ... } or a list of such entries',
       })
       .nullable()
@@ -137,7 +138,7 @@ export const fileFields = {
 
 export type FileProfile = z.output<typeof fileSchema>;
 
-/** Files of a resource that are downloaded, and the store for them. */
+/** A file of each record that is downloaded, because there is a store for it. */
 export interface KeptFile extends Omit<FileProfile, 'store'> {
   readonly store: StoreAddress;
 }
@@ -148,37 +149,36 @@ export interface FilesSettings extends Readonly<Omit<FilesFields, 'store'>> {
   readonly file_mode: number;
   /** Environment variables for a bucket (`AWS_*`); empty without one. */
   readonly environment: Readonly<Record<string, string>>;
-  /** Files to download by resource; resources without any are absent. */
+  /** The files that are downloaded, by resource; resources without any are absent. */
   readonly kept: Readonly<Record<string, readonly KeptFile[]>>;
 }
 
-/** A source whose files are resolved; files of its profile without a store have the default store already. */
+/** A source after `withDefaultStore`: a file of its profile has no store only if the source has no default store. */
 interface SourceWithFiles {
   name: string;
   profile: { resources: Readonly<Record<string, { files: readonly FileProfile[] }>> };
   resources: readonly string[];
 }
 
-/** Resolves the setting of a source; `cwd` is the base of relative paths. */
+/** Resolves the setting `files` of a source; `cwd` is the base of relative paths. */
 export function resolveFiles(
   source: SourceWithFiles & { files: FilesFields },
   { cwd, env, fileMode }: { cwd: string; env: NodeJS.ProcessEnv; fileMode: number },
 ): FilesSettings {
   const { store: _, ...rest } = source.files;
   const kept = resolveKeptFiles(source, cwd);
-  const inBucket = storesOf({ kept }).some(({ kind }) => kind === 's3');
-  return { ...rest, kept, file_mode: fileMode, environment: inBucket ? bucketVariables(env) : {} };
+  const usesBucket = storesOf({ kept }).some(({ kind }) => kind === 's3');
+  return { ...rest, kept, file_mode: fileMode, environment: usesBucket ? bucketVariables(env) : {} };
 }
 
 function bucketVariables(env: NodeJS.ProcessEnv): Record<string, string> {
-  return Object.fromEntries(
-    Object.entries(env).filter(
-      (entry): entry is [string, string] => entry[0].startsWith('AWS_') && entry[1] !== undefined,
-    ),
+  const entries = Object.entries(env).flatMap(([name, value]): [string, string][] =>
+    name.startsWith('AWS_') && value !== undefined ? [[name, value]] : [],
   );
+  return Object.fromEntries(entries);
 }
 
-/** Returns the files to download by resource, each with its store. */
+/** Returns the files that are downloaded, by resource, each with its store. */
 function resolveKeptFiles({ name, profile, resources }: SourceWithFiles, cwd: string): FilesSettings['kept'] {
   const kept = resources.flatMap((resource): [string, KeptFile[]][] => {
     const entries = (profile.resources[resource]?.files ?? []).flatMap((file): KeptFile[] => {
@@ -190,7 +190,7 @@ function resolveKeptFiles({ name, profile, resources }: SourceWithFiles, cwd: st
   return Object.fromEntries(kept);
 }
 
-/** The stores of a source, each once. */
+/** Returns the stores of a source, each once. */
 export function storesOf({ kept }: { kept: FilesSettings['kept'] }): StoreAddress[] {
   const stores = Object.values(kept).flatMap((files) => files.map(({ store }) => store));
   return [...new Map(stores.map((store) => [store.name, store])).values()];
