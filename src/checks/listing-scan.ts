@@ -1,6 +1,6 @@
 // Builds the requests for a resource's listing, with or without its filter; and the findings that `check` reports.
 import { fillTemplate, parsePlace, type TemplateValues } from '../config/profile/basic-fields.ts';
-import { filterName, filterPlaces, type IncrementalProfile } from '../config/profile/incremental.ts';
+import { filterName, filterTemplates, type IncrementalProfile } from '../config/profile/incremental.ts';
 import type { Profile, ResourceProfile } from '../config/profile/profile.ts';
 import { parentOf } from '../config/profile/request-fields.ts';
 import type { Clock } from '../model/clock.ts';
@@ -45,7 +45,7 @@ export function filterSince(incremental: IncrementalProfile, since: string): Ext
 }
 
 function fillFilter(incremental: IncrementalProfile, values: TemplateValues): PlaceValues {
-  const filled = filterPlaces(incremental).map(([place, value]) => [place, fillValue(place, value, values)]);
+  const filled = filterTemplates(incremental).map(([place, value]) => [place, fillValue(place, value, values)]);
   return Object.fromEntries(filled.filter((entry): entry is [string, PlaceValue] => entry[1] !== null));
 }
 

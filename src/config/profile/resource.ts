@@ -9,7 +9,7 @@ import { PROOFS } from '../../model/vocabulary.ts';
 import { documented, parsePlace, variablesIn, withExamples } from './basic-fields.ts';
 import { changeFeedSchema, deleteFields, itemFields } from './delete-fields.ts';
 import { fileFields } from './file-fields.ts';
-import { incrementalFields, incrementalSchema, sincePlaces, windowFields } from './incremental.ts';
+import { incrementalFields, incrementalSchema, sinceParams, windowFields } from './incremental.ts';
 import { pageSchema } from './page-style.ts';
 import { type FieldSettings, pendingMask, recordFields, singleFields, tableFields } from './record-fields.ts';
 import { NEEDS_POST, parentOf, partitionFields, requestFields } from './request-fields.ts';
@@ -95,7 +95,7 @@ function requestFaults(resource: ResourceFields): ResourceFault[] {
   const { method, query, headers, body, incremental, partitions } = resource;
   const isFilter = incremental?.mode === 'filter';
   const sendsTime =
-    isFilter && (sincePlaces(incremental).length > 0 || variablesIn([query, headers, body]).includes('since'));
+    isFilter && (sinceParams(incremental).length > 0 || variablesIn([query, headers, body]).includes('since'));
   return brokenRules(
     [method !== 'POST' && usesBody(resource), 'method', NEEDS_POST.error],
     [
