@@ -1,7 +1,7 @@
 // Builds the requests for a resource's listing, with or without its filter, and the findings that `check` reports. Example:
 // with the filter `param: since`, what changed since noon is requested as `/posts?since=2026-01-05T12:00:00Z`.
 import { fillTemplate, parsePlace, type TemplateValues } from '../config/profile/basic-fields.ts';
-import { filterName, filterPlaces, type IncrementalProfile } from '../config/profile/incremental.ts';
+import { filterName, filterTemplates, type IncrementalProfile } from '../config/profile/incremental.ts';
 import type { Profile, ResourceProfile } from '../config/profile/profile.ts';
 import { findParent } from '../config/profile/request-fields.ts';
 import type { Clock } from '../model/clock.ts';
@@ -47,7 +47,7 @@ export function filterSince(incremental: IncrementalProfile, since: string): Ext
 
 function fillFilter(incremental: IncrementalProfile, values: TemplateValues): PlaceValues {
   const filled: Record<string, PlaceValue> = {};
-  for (const [place, value] of filterPlaces(incremental)) {
+  for (const [place, value] of filterTemplates(incremental)) {
     const { in: part } = parsePlace(place);
     const text = fillTemplate(value, values, part === 'template' ? 'query' : part);
     // A Unix time that is all of a field in a JSON body is a number there.

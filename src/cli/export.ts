@@ -50,14 +50,14 @@ function exportFormatCommand(context: CliContext, format: ExportFormat): Command
     const { compression = 'none' } = options;
     const chosenFlags = flags.filter(({ option }) => command.getOptionValue(option.attributeName()) === true);
     const fileOptions = { compression, options: chosenFlags.map(({ flag }) => flag) };
-    const isOne = Object.keys(readSettings(context, options).sources).length === 1;
+    const hasOneSource = Object.keys(readSettings(context, options).sources).length === 1;
     await forEachSource(context, options, [], async ({ source, log }) => {
       const { clock, signal, version } = context;
       const report = await exportViews({
         warehouse: source.warehouse,
         source: source.name,
         resources: source.resources,
-        target: await openTarget(context, isOne ? target : `${target}/${source.name}`),
+        target: await openTarget(context, hasOneSource ? target : `${target}/${source.name}`),
         format,
         fileOptions,
         tables: options.tables ?? [],
@@ -83,22 +83,18 @@ function openTarget(context: CliContext, target: string): ExportTarget | Promise
 function formatExport(source: string, { place, snapshot_at: at, tables, not_copied, left_out }: ExportReport): string {
   const lines = [
     ...alignedLines(tables.map(toCells)),
-    ...formerLines(not_copied, 'no longer copied, exported with the rows of the last run'),
-    ...formerLines(left_out, 'left out, no longer copied; name them in --tables to export them'),
+    ...tableNote(not_copied, 'no longer copied, exported with the rows of the last run'),
+    ...tableNote(left_out, 'left out, no longer copied; name them in --tables to export them'),
   ];
   return [`${source}: as of ${at} in ${visibleText(place)}`, ...lines.map((line) => `  ${line}`)].join('\n');
 }
 
-function formerLines(tables: readonly string[] | undefined, what: string): string[] {
-  return tables === undefined ? [] : [`${tables.map(visibleText).join(', ')}: ${what}`];
+function tableNote(tables: readonly string[] | undefined, note: string): string[] {
+  return tables === undefined ? [] : [`${tables.map(visibleText).join(', ')}: ${note}`];
 }
 
 function toCells({ table, rows, files, bytes, written_files: written, written_bytes: size }: ExportedTable): string[] {
-  const isWritten = written === 0 ? 'unchanged' : `${formatNumber(written)} written, ${formatBytes(size)}`;
-  return [
-    visibleText(table),
-    `${formatNumber(rows)} rows`,
-    `${formatNumber(files)} files, ${formatBytes(bytes)}`,
-    isWritten,
-  ];
+  const change = written === 0 ? 'unchanged' : `${formatNumber(written)} written, ${formatBytes(size)}`;
+  const stored = `${formatNumber(files)} files, ${formatBytes(bytes)}`;
+  return [visibleText(table), `${formatNumber(rows)} rows`, stored, change];
 }

@@ -1,4 +1,5 @@
-// `content-sync forget`: erases records and all their traces, and keeps only hashes that block them later.
+// `content-sync forget`: erases records and all their traces, such as versions and deliveries, after a person has asked for
+// it. Only keyed hashes of their ids stay: by these, a sync drops the records if the service still lists them.
 import { createInterface } from 'node:readline/promises';
 import type { Command } from 'commander';
 import { openWarehouseToRead } from '../database/databases.ts';
@@ -31,19 +32,19 @@ export function forgetCommand(context: CliContext): Command {
     .option('--dry-run', 'Only count what would be erased')
     .option('--yes', 'Do not ask; required without a terminal')
     .action(async (resource: string, ids: string[], options: ForgetCommandOptions) => {
-      const inSource = { ...options, source: soleSource(context, options, resource) };
+      const inSource = { ...options, source: findSource(context, options, resource) };
       await forEachSource(context, inSource, [resource], (chosen) => forget(context, chosen, resource, ids, options));
     });
 }
 
-/** Returns the one source with this resource; with several, `--source` is needed, because ids are per source. */
-function soleSource(context: CliContext, options: SourceOptions, resource: string): string {
+/** Returns the source with this resource. Throws if several have it, because the same id is another record in each. */
+function findSource(context: CliContext, options: SourceOptions, resource: string): string {
   const sources = Object.values(readSettings(context, options).sources);
   const [found, ...others] = sources.filter(({ resources }) => resources.includes(resource));
   if (found !== undefined && others.length === 0) return found.name;
   if (found === undefined) {
-    const known = [...new Set(sources.flatMap(({ resources }) => resources))].join(', ');
-    throw new ConfigError('usage', `no source has a resource "${resource}"`, { hint: `there is ${known}` });
+    const names = [...new Set(sources.flatMap(({ resources }) => resources))].join(', ');
+    throw new ConfigError('usage', `no source has a resource "${resource}"`, { hint: `there is ${names}` });
   }
   throw new ConfigError('usage', `several sources have a resource "${resource}"`, {
     hint: `name one of ${[found, ...others].map(({ name }) => name).join(', ')} with --source`,
@@ -69,34 +70,34 @@ async function forget(
       hint: 'check the ids on the command line, such as a shell variable that is not set',
     });
   }
-  // Without a warehouse there is nothing to erase, and none is created.
+  // Throws if there is no warehouse: it must not be created by this command.
   await (await openWarehouseToRead(source.warehouse, context.clock)).close();
   return withApp(context, { source, log }, async (app) => {
     const ids = [...new Set(requestedIds)];
-    const { counts, waiting } = await findTraces(context, app, resource, ids);
-    const found = [...counts.keys()];
+    const { traces, waitingDeliveries } = await findTraces(context, app, resource, ids);
+    const foundIds = [...traces.keys()];
     const at = timestampText(context.clock.now());
     const { version } = context;
     let erasure: Erasure | null = null;
     if (options.dryRun !== true) {
-      if (!(await isConfirmed(context, options, resource, found))) return EXIT_CODES.usage;
+      if (!(await isConfirmed(context, options, resource, foundIds))) return EXIT_CODES.usage;
       const { own } = app.warehouse;
-      const request = { resource, ids: found, version, at };
-      if (found.length > 0) await app.warehouse.apply(requestErasure(own, { source: source.name, key }, request));
+      const request = { resource, ids: foundIds, version, at };
+      if (foundIds.length > 0) await app.warehouse.apply(requestErasure(own, { source: source.name, key }, request));
       erasure = await eraseCompletely(context, app, resource);
     }
-    const unknown = ids.length - found.length;
+    const [found, unknown] = [foundIds.length, ids.length - foundIds.length];
     const report: ForgetReport = {
       source: source.name,
       resource,
-      outcome: outcomeOf(erasure),
+      outcome: toOutcome(erasure),
       at: `${at.slice(0, 19).replace(' ', 'T')}Z`,
       version,
-      records: erasure?.requests.length ?? found.length,
+      records: erasure?.requests.length ?? found,
       unknown,
-      erased: sumCounts([...counts.values()]),
+      erased: sumCounts([...traces.values()]),
       fingerprints: (erasure?.requests ?? []).map(({ fingerprint }) => fingerprint),
-      todo: remainingWork(erasure, { found: found.length, unknown, waiting }),
+      todo: remainingWork(erasure, { found, unknown, waitingDeliveries }),
       yours: BEYOND_REACH,
     };
     printReport(context, report, formatReport(report));
@@ -108,29 +109,29 @@ async function forget(
 const IDS_PER_QUERY = 500;
 
 /**
- * Counts the traces of each record by id. Omits records without traces, unless they were erased before: the same command
- * finishes an interrupted erasure.
+ * Counts the traces of each record by id. Omits records without traces, unless their erasure was interrupted: then the same
+ * command finishes it. Also counts the waiting deliveries that name other records too, which are erased later.
  */
 async function findTraces(
   context: CliContext,
   app: App,
   resource: string,
   ids: readonly string[],
-): Promise<{ counts: Map<string, TraceCounts>; waiting: number }> {
+): Promise<{ traces: Map<string, TraceCounts>; waitingDeliveries: number }> {
   const { warehouse, source } = app;
   const profile = source.profile.resources[resource];
-  if (profile === undefined || ids.length === 0) return { counts: new Map(), waiting: 0 };
+  const traces = new Map<string, TraceCounts>();
+  if (profile === undefined || ids.length === 0) return { traces, waitingDeliveries: 0 };
   const traced = { warehouse, resource, shape: await readTables(warehouse, resource), profile };
   const deliveries = await eraseDeliveries(context, app, { resource, ids, isDry: true });
   const forgotten = await readForgotten(warehouse.own, resource, { source: source.name, key: source.privacy_key });
-  const counts = new Map<string, TraceCounts>();
   for (const part of inParts(ids, IDS_PER_QUERY)) {
     for (const [id, stored] of await countTraces(traced, part)) {
-      const found = { ...stored, deliveries: deliveries?.erased.get(id) ?? 0 };
-      if (forgotten.has(id) || Object.values(found).some((n) => n > 0)) counts.set(id, found);
+      const counts = { ...stored, deliveries: deliveries?.erased.get(id) ?? 0 };
+      if (forgotten.has(id) || Object.values(counts).some((count) => count > 0)) traces.set(id, counts);
     }
   }
-  return { counts, waiting: deliveries?.waiting ?? 0 };
+  return { traces, waitingDeliveries: deliveries?.waiting ?? 0 };
 }
 
 /** Asks for confirmation on a terminal, because erasing cannot be undone. Throws `ConfigError` without a terminal. */
@@ -148,28 +149,29 @@ async function isConfirmed(
   }
   const lines = createInterface({ input: stdin, output: stderr });
   try {
-    const many = ids.length === 1 ? `${resource} ${ids[0]}` : `${formatNumber(ids.length)} records of ${resource}`;
-    return /^y(es)?$/i.test((await lines.question(`Erase ${many} for good? [y/N] `)).trim());
+    const records = ids.length === 1 ? `${resource} ${ids[0]}` : `${formatNumber(ids.length)} records of ${resource}`;
+    return /^y(es)?$/i.test((await lines.question(`Erase ${records} for good? [y/N] `)).trim());
   } finally {
     lines.close();
   }
 }
 
-/** A report for the records of the user; contains no id. */
+/** The report, which the user may file as evidence; it contains no id. */
 interface ForgetReport {
   source: string;
   resource: string;
-  /** `unfinished`: something is left, which `todo` says; the same command again erases it. */
+  /** `unfinished`: `todo` says what remains; the same command again erases it. */
   outcome: 'erased' | 'unfinished' | 'dry run';
   at: string;
   version: string;
   records: number;
-  /** Ids of which nothing is stored. */
+  /** The number of ids of which nothing is stored. */
   unknown: number;
-  /** What was stored of the named records when the command began. */
+  /** What was stored of the records when the command began. */
   erased: TraceCounts;
-  /** HMAC-SHA256 under `privacy_key`, by which the records are recognised when they come again. */
+  /** HMAC-SHA256 of the ids under `privacy_key`, by which the records are recognised when they come again. */
   fingerprints: string[];
+  /** What the user has to know or do. */
   todo: string[];
   /** What content-sync cannot reach. */
   yours: string[];
@@ -182,27 +184,30 @@ const BEYOND_REACH = [
   'references to the id in other records, which stay as the service sends them; the service itself, if it is to forget the record too',
 ];
 
-function outcomeOf(erasure: Erasure | null): ForgetReport['outcome'] {
+function toOutcome(erasure: Erasure | null): ForgetReport['outcome'] {
   if (erasure === null) return 'dry run';
   return erasure.remains === null ? 'erased' : 'unfinished';
 }
 
 function sumCounts(counts: readonly TraceCounts[]): TraceCounts {
   const sum = { ...NO_TRACES };
-  for (const found of counts) for (const [what] of TRACE_NAMES) sum[what] += found[what];
+  for (const each of counts) for (const [kind] of TRACE_NAMES) sum[kind] += each[kind];
   return sum;
 }
 
-/** What the user has to know or do; `erasure` is null for a dry run, which found `found` records. */
-function remainingWork(erasure: Erasure | null, more: { found: number; unknown: number; waiting: number }): string[] {
+/** Returns what the user has to know or do; `erasure` is null for a dry run. */
+function remainingWork(
+  erasure: Erasure | null,
+  { found, unknown, waitingDeliveries }: { found: number; unknown: number; waitingDeliveries: number },
+): string[] {
   const todo: string[] = [];
-  if (erasure === null && more.found === 0) todo.push('no record matches');
+  if (erasure === null && found === 0) todo.push('no record matches');
   if (erasure?.requests.length === 0) todo.push('nothing was to be erased');
-  if (more.unknown > 0) {
-    todo.push(`${formatCount(more.unknown, 'id is', 'ids are')} not in the copy, and not blocked: check the spelling`);
+  if (unknown > 0) {
+    todo.push(`${formatCount(unknown, 'id is', 'ids are')} not in the copy, and not blocked: check the spelling`);
   }
   if (erasure !== null && erasure.remains !== null) todo.push(REMEDIES[erasure.remains]);
-  const waiting = erasure?.waiting ?? more.waiting;
+  const waiting = erasure?.waiting ?? waitingDeliveries;
   if (waiting > 0) {
     todo.push(
       `${formatNumber(waiting)} waiting deliveries name other records too: the next content-sync serve reads those and erases the deliveries`,
@@ -230,7 +235,7 @@ const TRACE_NAMES = [
 
 function formatReport(report: ForgetReport): string {
   const { source, resource, outcome, at, version, records, erased, fingerprints, todo, yours } = report;
-  const counts = TRACE_NAMES.map(([what, word]) => `${formatNumber(erased[what])} ${word}`).join(', ');
+  const counts = TRACE_NAMES.map(([kind, name]) => `${formatNumber(erased[kind])} ${name}`).join(', ');
   const verb = outcome === 'dry run' ? 'would be erased' : outcome === 'erased' ? 'erased' : 'not erased completely';
   const lines = [
     `${source}: ${formatNumber(records)} ${records === 1 ? 'record' : 'records'} of ${resource} ${verb}`,

@@ -167,7 +167,7 @@ function formatSummary(
   out: string | undefined,
 ): string {
   const found = resources.map(({ name, seen, total }) => `${name} (${total ?? `${seen} or more`})`).join(', ');
-  const open = findings.filter(({ proved }) => !proved).length + lost.length;
-  const verified = isProved ? 'every line was verified' : `${open} lines were not verified: see the comments`;
+  const unverified = findings.filter(({ proved }) => !proved).length + lost.length;
+  const verified = isProved ? 'every line was verified' : `${unverified} lines were not verified: see the comments`;
   return `found ${found} with ${requests} requests; ${verified}${out === undefined ? '' : `; written to ${out}`}`;
 }

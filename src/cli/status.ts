@@ -46,7 +46,7 @@ async function readSourceSummary({ source }: ChosenSource, { clock }: CliContext
   });
 }
 
-/** Resources with tables that the profile or the settings no longer name. */
+/** Reads the resources with tables that the profile or the settings no longer name. */
 async function formerResources(warehouse: WarehouseReader, copied: readonly string[]) {
   const former: { resource: string; rows: number; last_success: string | null }[] = [];
   for (const resource of await resourcesNotCopied(warehouse.own, copied)) {
@@ -61,18 +61,12 @@ async function formerResources(warehouse: WarehouseReader, copied: readonly stri
 async function summarizeResource(
   warehouse: WarehouseReader,
   resource: string,
-  {
-    runs: [run],
-    rejects,
-    suspects,
-    unfinished,
-    paused,
-    last_success_at: success,
-    parked_until: parked,
-  }: StoredResource,
+  stored: StoredResource,
   files: FilesStatus | undefined,
   now: number,
 ) {
+  const { runs, rejects, suspects, unfinished, paused, last_success_at: success, parked_until: waitUntil } = stored;
+  const [run] = runs;
   const checkpoint = await readCheckpoint(warehouse.own, resource);
   const { live, deleted } = await countRows(warehouse, resource);
   const windows = await countWindows(warehouse.own, resource);
@@ -88,7 +82,7 @@ async function summarizeResource(
     rejects: rejects.reduce((sum, { count }) => sum + count, 0),
     unfinished,
     /** When requests may be sent again; null if they may be now. */
-    due: parked !== null && parked > now ? timestampText(parked) : null,
+    due: waitUntil !== null && waitUntil > now ? timestampText(waitUntil) : null,
     paused: paused === null ? null : { since: timestampText(paused.since), by: paused.by },
     ...(windows !== null && { windows }),
     ...(files && { files }),

@@ -1,4 +1,4 @@
-// The rows of internal tables, in which content-sync keeps its own state: `_sync_checkpoints`, `_sync_runs` and so on. In
+// The types of the rows of internal tables (`OwnTables`), in which content-sync stores its state, such as `_sync_runs`. In
 // all other files, `own` is the handle for queries on these tables (Kysely), in contrast to the copied tables (`rows`).
 // `migrations/` creates the tables, the functions in `state/` read and write them. Some names are older than today's terms:
 // a walk is a scan of a listing, a suspect is a delete candidate, unproved means not verified, and sweeps are full scans.
@@ -7,19 +7,54 @@ import type { ValueChange } from '../model/table.ts';
 import { type CalendarDay, timestampMs } from '../model/timestamp-text.ts';
 import { type ColumnType, type RunStatus, type ScanMode, WALK_MODES } from '../model/vocabulary.ts';
 
-/** UTC text `YYYY-MM-DD HH:MM:SS.SSS`: the form of all times in internal tables. */
+/** UTC text `YYYY-MM-DD HH:MM:SS.SSS`, as all times in internal tables. */
 export type TimestampText = string;
+
+/** All internal tables, for Kysely. */
+export interface OwnTables {
+  _sync_runs: RunRow;
+  _sync_checkpoints: CheckpointRow;
+  _sync_columns: ColumnRow;
+  _sync_schema_changes: SchemaChangeRow;
+  _sync_versions: VersionRow;
+  _sync_deletes: DeleteRow;
+  _sync_calendar: CalendarDay;
+  _sync_rejects: RejectRow;
+  _sync_leases: LeaseRow;
+  _sync_limits: { name: string; state: string; updated_at: string };
+  _sync_tokens: TokenRow;
+  /** Resources whose rows must be rewritten from the stored bodies, and the last id that was; '' before the first. */
+  _sync_reshapes: { resource: string; done_up_to: string; marked_at: TimestampText };
+  _sync_seen: SeenRow;
+  _sync_windows: WindowRow;
+  _sync_suspects: DeleteCandidateRow;
+  _sync_feeds: FeedRow;
+  /** Not written since 0.2. */
+  _sync_notices: Record<'version' | 'kind' | 'value' | 'path' | 'first_heard' | 'last_heard', string>;
+  _sync_views: ViewRow;
+  _sync_view_columns: ViewColumnRow;
+  _sync_growth: { id: 1; growths: number };
+  _sync_pauses: { resource: string; paused_at: TimestampText; paused_by: string };
+  _sync_verifications: VerificationRow;
+  _sync_forgotten: ForgottenRow;
+  _sync_alerts: AlertRow;
+  _sync_files: FileRow;
+  _sync_file_objects: FileObjectRow;
+  _sync_file_passages: FilePassageRow;
+  /** One row: the name by which this database marks its file stores. */
+  _sync_file_owner: { id: number; owner: string };
+}
 
 const text = z.string().nullable().default(null);
 const timestamp = z
   .string()
   .regex(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}$/, 'expected YYYY-MM-DD HH:MM:SS.SSS')
-  .refine((read) => !Number.isNaN(timestampMs(read)), 'expected a date and a time that there are')
+  .refine((time) => !Number.isNaN(timestampMs(time)), 'expected a date and a time that there are')
   .nullable()
   .default(null);
 const count = z.int().min(0);
 
-/** The part of a checkpoint that describes an unfinished scan; by default none. */
+/** The fields of a checkpoint that describe an unfinished scan; by default none. */
 export const walkSchema = z.object({
   walk_mode: z.enum(WALK_MODES).nullable().default(null),
   walk_position: z.string().regex(/^[/{]/, 'expected a page position').nullable().default(null),
@@ -38,14 +73,14 @@ export const walkSchema = z.object({
   walk_credential: text,
 });
 
-/** The defaults are those of a resource without a scan. Columns of earlier versions are ignored. */
+/** The progress of one resource; by default that of a resource without a scan. Columns of earlier versions are ignored. */
 export const checkpointSchema = walkSchema.extend({
   resource: z.string().min(1),
-  /** Version of this row's meaning; a newer one is refused. */
+  /** The version of the meaning of the row; a newer one is refused. */
   format: z.int(),
-  /** Hash of the settings the checkpoint was made under (id, path, filter): other settings mean other data. */
+  /** Hash of the settings on which the listed records depend (id, path, filter). With other ones the scan begins again. */
   fingerprint: z.string().min(1),
-  /** The service's own value up to which every change is stored; null before the first complete scan. */
+  /** The time of change, as the service wrote it, up to which all changes are stored; null before the first full scan. */
   cursor: text,
   /** The key of a record with the cursor's time, which a working filter lists; null if no record set the cursor. */
   cursor_key: text,
@@ -59,13 +94,13 @@ export const checkpointSchema = walkSchema.extend({
   unproved_at: timestamp,
   /** The same for full scans. */
   unproved_full_at: timestamp,
-  /** Records on the largest page that had a next page; null if none had yet. */
+  /** The number of records on the largest page that had a next page; null if none had one. */
   kept_size: count.nullable().default(null),
-  /** Until then the service asked not to be requested; null if it did not ask. */
+  /** The service has asked to send no request before; null if it has not. */
   due_at: timestamp,
-  /** JSON: the question that the filter failed (`sync/filter/verify-filter.ts`); null while it is trusted. */
+  /** JSON: the question that the filter failed (`sync/filter/verify-filter.ts`); null for none. */
   filter_doubt: text,
-  /** JSON array: the assumptions of the profile that a run has verified; null if none. */
+  /** JSON array: the assumptions of the profile that a run has verified; null for none. */
   verified: text,
   /** Hash of the credential of the last complete full scan: another credential may list other records. */
   full_credential: text,
@@ -79,7 +114,7 @@ export interface ColumnRow {
   resource: string;
   /** JSON array: the path of the array that the table holds, `[]` for the resource's own table. */
   table_path: string;
-  /** Order within the role. */
+  /** The order within the role. */
   position: number;
   /** `key`: a part of the primary key. `source`: a field of the records. */
   role: 'key' | 'source';
@@ -88,11 +123,11 @@ export interface ColumnRow {
   type: ColumnType;
   first_seen: TimestampText;
   comment: string | null;
-  /** A value that an early version has stored. Later ones only erase it. */
+  /** A value that an early version has stored; later versions only erase it. */
   example?: string | null | undefined;
 }
 
-/** A column was added or widened, or lost its values or has them again. */
+/** A change of a column: it was added or widened, or it lost its values or has them again. */
 export interface SchemaChangeRow {
   changed_at: TimestampText;
   resource: string;
@@ -156,7 +191,7 @@ export interface LeaseRow {
   expires_at: TimestampText;
 }
 
-/** The keys on one page of a scan, by which its end finds the rows that it did not list. */
+/** The keys on one page of a full scan. After the scan they show which live rows it did not list. */
 export interface SeenRow {
   resource: string;
   walk_started_at: TimestampText;
@@ -169,6 +204,7 @@ export interface SeenRow {
   position: string | null;
 }
 
+/** The position in a feed of changes or deletes. */
 export interface FeedRow {
   resource: string;
   /** `deletes`: a separate listing of deletes. `changes`: all changes in their order. */
@@ -179,19 +215,19 @@ export interface FeedRow {
   cursor: string | null;
   /** The next page, in a feed whose cursor only moves at its end; null at its beginning. */
   page: string | null;
-  /** A cursor from before an unfinished full scan; it replaces `cursor` when that scan ends. */
+  /** A cursor from before an unfinished full scan, which replaces `cursor` when that scan ends. */
   fresh: string | null;
   moved_at: TimestampText;
 }
 
-/** A record that may be deleted, or that a listing shows in an older state. Its row stays live until that is decided. */
+/** A record that may be deleted, or is listed in an older state than its row; the row stays live until that is verified. */
 export interface DeleteCandidateRow {
   resource: string;
   record_id: string;
   /**
    * `missing`: a full scan did not list it. `left_out`: it is listed, but the profile's `filter` excludes it now. `event`: a
    * webhook reports a delete. `stated`: the record itself says that it is deleted. `told`: a feed reports a delete.
-   * `older`: no delete; a listing shows an older state than the row.
+   * `older`: no delete; it is listed in an older state than its row.
    */
   reason: 'missing' | 'event' | 'older' | 'stated' | 'told' | 'left_out';
   /**
@@ -200,12 +236,12 @@ export interface DeleteCandidateRow {
    * `settled`: it was carried out by that decision; the row stays for a day, in which the delete limits do not count it.
    */
   state: 'open' | 'held' | 'released' | 'settled';
-  /** Consecutive full scans that did not list it, or that showed the same older state. `left_out` counts as two. */
+  /** Consecutive full scans that did not list it, or that listed the same older state. `left_out` counts as two. */
   sweeps: number;
   found_at: TimestampText;
   /** When the last scan began that did not list it, or when the service reported the delete. */
   evidence_at: TimestampText;
-  /** Why it is held or waits; null if there is no reason to show. */
+  /** Why it is held or waits; null for none. */
   detail: string | null;
   /** `canonicalHash` of the older state that was listed; null for other reasons. */
   hash: string | null;
@@ -213,56 +249,21 @@ export interface DeleteCandidateRow {
   deleted_at: TimestampText | null;
 }
 
-/** The internal tables that `migrations/` creates, for Kysely. */
-export interface OwnTables {
-  _sync_runs: RunRow;
-  _sync_checkpoints: CheckpointRow;
-  _sync_columns: ColumnRow;
-  _sync_schema_changes: SchemaChangeRow;
-  _sync_versions: VersionRow;
-  _sync_deletes: DeleteRow;
-  _sync_calendar: CalendarDay;
-  _sync_rejects: RejectRow;
-  _sync_leases: LeaseRow;
-  _sync_limits: { name: string; state: string; updated_at: string };
-  _sync_tokens: TokenRow;
-  /** Resources whose rows must be rewritten from the stored bodies, and up to which id that is done; '' before the first. */
-  _sync_reshapes: { resource: string; done_up_to: string; marked_at: TimestampText };
-  _sync_seen: SeenRow;
-  _sync_windows: WindowRow;
-  _sync_suspects: DeleteCandidateRow;
-  _sync_feeds: FeedRow;
-  /** Not written since 0.2. */
-  _sync_notices: Record<'version' | 'kind' | 'value' | 'path' | 'first_heard' | 'last_heard', string>;
-  _sync_views: ViewRow;
-  _sync_view_columns: ViewColumnRow;
-  _sync_growth: { id: 1; growths: number };
-  _sync_pauses: { resource: string; paused_at: TimestampText; paused_by: string };
-  _sync_verifications: VerificationRow;
-  _sync_forgotten: ForgottenRow;
-  _sync_alerts: AlertRow;
-  _sync_files: FileRow;
-  _sync_file_objects: FileObjectRow;
-  _sync_file_passages: FilePassageRow;
-  /** A single row: the name by which this database marks its file stores. */
-  _sync_file_owner: { id: number; owner: string };
-}
-
-/** A refreshed token that replaces one of the settings. */
+/** A token that the service has issued in place of one of the settings. */
 interface TokenRow {
   name: string;
-  /** Grows with every token; 0 before the first. */
+  /** Increases with every token; 0 before the first. */
   version: number;
-  /** Encrypted with the secret of the settings; null before the first. */
+  /** The token, encrypted with the secret of the settings; null before the first. */
   sealed: string | null;
   /** Epoch milliseconds of the warehouse's clock. */
   expires_at: number | null;
-  /** The process that requests the next token, and until when no other process does. */
+  /** The process that requests the next token, and the time before which no other process does. */
   asker: string | null;
   asked_until: number | null;
 }
 
-/** A record that an operator had erased. Without `record_id` nothing here identifies it. */
+/** A record that an operator has erased. Without `record_id` the row does not identify it. */
 export interface ForgottenRow {
   resource: string;
   /** HMAC-SHA256 of source, resource and id under `privacy_key`, in hex digits. */
@@ -276,9 +277,9 @@ export interface ForgottenRow {
   record_id: string | null;
   /** When rows, versions and all other data of the warehouse were erased. */
   erased_at: string | null;
-  /** When log and free pages were clean too. */
+  /** When the data was also removed from log and free pages. */
   cleaned_at: string | null;
-  /** JSON: how much was erased, by kind. */
+  /** JSON: the number of erased rows by kind. */
   counts: string | null;
 }
 
@@ -413,11 +414,11 @@ export interface WindowRow {
   changed_at: string | null;
   /** When its rows were removed by age (`keep`). */
   dropped_at: string | null;
-  /** Since when a response waits for an operator (is held), because it would delete too many rows; null if none does. */
+  /** When a response was held for an operator, because it would delete too many rows; null if none is. */
   held_at: string | null;
   /** Why it is held, as a sentence. */
   held: string | null;
-  /** When an operator accepted the next response, whatever it removes. */
+  /** When an operator allowed the next response to delete any number of rows. */
   released_at: string | null;
 }
 
@@ -428,7 +429,7 @@ export interface WindowRow {
 export const FILE_STATUSES = ['waiting', 'stored', 'failed', 'refused', 'gone'] as const;
 export type FileStatus = (typeof FILE_STATUSES)[number];
 
-/** One content of a file of a record, stored or to be fetched. */
+/** One content of a file that belongs to a record, stored or to be fetched. */
 export interface FileRow {
   resource: string;
   record_id: string;
@@ -456,7 +457,7 @@ export interface FileRow {
   record_hash: string;
   /** Failed attempts since the last success. */
   attempts: number;
-  /** When it is fetched; null for not before its record changes. */
+  /** When it is fetched; null if only a change of its record makes it due. */
   due_at: string | null;
   /** Why it failed, is refused or gone; null otherwise. */
   code: string | null;
@@ -468,7 +469,7 @@ export interface FileRow {
   valid_to: string | null;
 }
 
-/** One content in a store, whichever files show it. */
+/** One content in a store, which several files may have. */
 export interface FileObjectRow {
   store: string;
   sha256: string;
@@ -483,7 +484,7 @@ export interface FileObjectRow {
   missing: number;
 }
 
-/** How far the records of a resource were searched for files; the name of the table is older than the term search. */
+/** When the records of a resource were searched for files; the name of the table is older than the term search. */
 export interface FilePassageRow {
   resource: string;
   /** Hash of the file settings of the profile. */

@@ -2,7 +2,7 @@
 // limiter. `request-loop.ts` runs its requests.
 import type { Network } from '../config/network.ts';
 import type { AuthSettings } from '../config/profile/auth.ts';
-import { sincePlaces } from '../config/profile/incremental.ts';
+import { sinceParams } from '../config/profile/incremental.ts';
 import type { Profile } from '../config/profile/profile.ts';
 import { requestedVersion } from '../config/profile/request-fields.ts';
 import type { TokenStore } from '../database/coordination.ts';
@@ -20,8 +20,8 @@ import {
   BACKOFF,
   type BackoffLimits,
   type ClientParts,
-  RetryQuota,
   PLAIN_HEADERS,
+  RetryQuota,
   runRequest,
 } from './request-loop.ts';
 
@@ -121,8 +121,8 @@ function positionParams(profile: Profile): Set<string> {
   const pageParams = resources
     .flatMap(({ page }) => Object.entries(page))
     .flatMap(([key, value]) => (key.endsWith('_param') && typeof value === 'string' ? [value] : []));
-  const sinceParams = resources.flatMap(({ incremental }) => (incremental === null ? [] : sincePlaces(incremental)));
-  return new Set(pageParams.concat(sinceParams));
+  const timeParams = resources.flatMap(({ incremental }) => (incremental === null ? [] : sinceParams(incremental)));
+  return new Set(pageParams.concat(timeParams));
 }
 
 /** Decides which query values a message may show. */

@@ -1,4 +1,3 @@
-// A file store in a local folder. Written files survive a power cut, and links are not followed.
 import { constants } from 'node:fs';
 import { mkdir, open, readFile, realpath, rename, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
@@ -14,7 +13,9 @@ import {
   removeOldFiles,
   syncFolder,
 } from './file-system.ts';
-import { objectAt, objectMissing, objectPath, OWNER, type ObjectStore, type StoredObject } from './object-store.ts';
+import { objectAt, objectMissing, objectPath, type ObjectStore, OWNER, type StoredObject } from './object-store.ts';
+
+// A file store in a local folder. Written files survive a power cut, and links are not followed.
 
 /** Folder for unfinished downloads: on the file system of the store, so that a rename moves them. */
 const SPOOL = '.unfinished';
@@ -37,13 +38,8 @@ export interface DiskStoreOptions {
  * Opens the store in a local folder. Throws `ConfigError`: `file_store_failed` if the folder cannot be used, or is
  * missing and must not be created.
  */
-export async function openDiskStore({
-  name,
-  folder,
-  fileMode,
-  clock,
-  mayCreate,
-}: DiskStoreOptions): Promise<ObjectStore> {
+export async function openDiskStore(options: DiskStoreOptions): Promise<ObjectStore> {
+  const { name, folder, fileMode, clock, mayCreate } = options;
   const root = await mapStoreErrors(folder, () => openRoot(folder, mayCreate));
   const spool = path.join(root, SPOOL);
   const ownerFile = path.join(root, OWNER);
@@ -106,7 +102,7 @@ async function putObject(
   await syncFolder(root);
 }
 
-/** For `catch`: ignores one error of the file system. */
+/** Returns a handler for `catch` that ignores one error of the file system. */
 function ignore(code: string): (error: unknown) => void {
   return (error) => {
     if (errorCode(error) !== code) throw error;
@@ -150,7 +146,7 @@ async function makeDurable(file: string, bytes: number, fileMode: number): Promi
   await handle.sync();
 }
 
-/** Null if it is missing or a link. */
+/** Opens a file to read; null if it is missing or a link. */
 async function openToRead(file: string): Promise<Readable | null> {
   const handle = await open(file, constants.O_RDONLY | constants.O_NOFOLLOW).catch((error: unknown) => {
     if (['ENOENT', 'ELOOP'].includes(errorCode(error))) return null;

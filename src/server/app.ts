@@ -178,7 +178,7 @@ export async function openProbe(options: AppOptions, reader: WarehouseReader | n
   return { source, ...requests, close: () => closing.disposeAsync() };
 }
 
-/** Opens the HTTP client and the rate limiters of the service, and of the server that issues its tokens if that is another. */
+/** Opens the HTTP client, and the rate limiters of the service and of another server that issues its tokens. */
 async function openClient(
   { source, clock, log, secrets, attempted, retried }: AppOptions,
   storage: KnownLimits & { tokens: TokenStore | undefined },

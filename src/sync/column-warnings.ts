@@ -106,7 +106,7 @@ async function selectLost(
   return records < MIN_RECORDS_OF_SOME_ROWS ? [] : empty.filter(({ name }) => usual.has(name));
 }
 
-/** Finds the columns, other than `filled`, that at least half of a sample of the rows from before `since` have a value for. */
+/** Finds the columns, other than `filled`, that at least half of the sampled rows from before `since` have a value for. */
 async function findUsualColumns(
   { warehouse, owned }: ResourceContext,
   filled: ReadonlySet<string>,

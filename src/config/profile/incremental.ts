@@ -1,6 +1,8 @@
 /**
- * The fields `incremental` and `windows` of a resource: how records that changed since a time are requested
- * (`updated_since=...`), how a report is requested by ranges of days, and how times in requests are written (date patterns).
+ * The profile fields by which a resource is requested in parts, so that a sync need not read everything:
+ * 1. `incremental`: the records that changed since a time, such as `?updated_since=2026-11-20T08:00:00Z`;
+ * 2. date patterns, by which times in requests are written, such as `yyyy-MM-dd HH:mm:ss`;
+ * 3. `windows`: a report by ranges of days, such as `?from=2026-11-01&to=2026-11-30`.
  */
 import { z } from 'zod';
 import { isTimeZone } from '../../model/time-zone.ts';
@@ -16,7 +18,7 @@ import {
 } from './basic-fields.ts';
 import { answerRuleFields } from './request-fields.ts';
 
-/** Named formats of a time; any other is a date pattern. */
+/** The named formats of a time; any other format is a date pattern. */
 export const NAMED_FORMATS = ['as_sent', 'iso', 'epoch_s', 'epoch_ms'] as const;
 
 export type NamedFormat = (typeof NAMED_FORMATS)[number];
@@ -68,7 +70,6 @@ const filterFields = z.strictObject({
   }),
 });
 
-/** How changes since a time are requested. */
 export const incrementalSchema = filterFields
   .refine(({ mode, param }) => mode === 'filter' || param === null, {
     path: ['mode'],
@@ -79,7 +80,7 @@ export const incrementalSchema = filterFields
     error: 'expected null: only a date pattern without an offset takes a zone (as_sent goes by `times`)',
   });
 
-/** Fields of a resource for how changes are found. */
+/** The fields of a resource by which changes are found. */
 export const incrementalFields = {
   updated: z
     .union([z.string().min(1), z.array(z.string().min(1)).min(1)])
@@ -92,7 +93,7 @@ export const incrementalFields = {
   incremental: incrementalSchema.nullable().default(null),
 };
 
-/** Renames `lookback` to its former name `overlap`, from which stored hashes were made. */
+/** Renames `lookback` to its former name `overlap`, because stored hashes were computed with that name. */
 export function withStoredNames<T extends { lookback: number }>({ lookback, ...fields }: T) {
   return { ...fields, overlap: lookback };
 }
@@ -107,25 +108,25 @@ function takesZone(text: string): boolean {
   return !isNamedFormat(text) && !hasOffset(parsePattern(text) ?? []);
 }
 
-/** Returns the templates of a request for changes with their locations, `param` first. */
-export function filterPlaces({ param, template: text, query }: IncrementalProfile): [string, string][] {
+/** Returns the parts of a request for changes with their templates, `param` first: `[['updated_since', '{since}']]`. */
+export function filterTemplates({ param, template: text, query }: IncrementalProfile): [string, string][] {
   return [...(param === null ? [] : [[param, text] satisfies [string, string]]), ...Object.entries(query)];
 }
 
-/** Returns the locations in the request that contain the time. */
-export function sincePlaces(filter: IncrementalProfile): string[] {
-  return filterPlaces(filter).flatMap(([place, value]) => (variablesIn(value).includes('since') ? [place] : []));
+/** Returns the names of the parts that contain the time. */
+export function sinceParams(filter: IncrementalProfile): string[] {
+  return filterTemplates(filter).flatMap(([name, value]) => (variablesIn(value).includes('since') ? [name] : []));
 }
 
-/** Returns the location of the time for messages. */
+/** Returns a name of the filter for messages, such as `updated_since`. */
 export function filterName(filter: IncrementalProfile): string {
-  return sincePlaces(filter)[0] ?? filterPlaces(filter)[0]?.[0] ?? 'the listing';
+  return sinceParams(filter)[0] ?? filterTemplates(filter)[0]?.[0] ?? 'the listing';
 }
 
-/** A part of a pattern: a field of a time, by its letters, or a literal text. */
+/** A part of a date pattern: a field of a time, by its letters, or a literal text. */
 export type PatternPart = { field: string } | { text: string };
 
-/** Fields of Unicode TR35, coarse to fine: their position in ISO 8601, and their step in ms. */
+/** The fields of Unicode TR35, coarse to fine: their position in ISO 8601, and their unit in milliseconds. */
 const FIELDS: Readonly<Record<string, readonly [from: number, to: number, step: number]>> = {
   yyyy: [0, 4, Infinity],
   MM: [5, 7, Infinity],
@@ -135,7 +136,7 @@ const FIELDS: Readonly<Record<string, readonly [from: number, to: number, step: 
   ss: [17, 19, 1_000],
   SSS: [20, 23, 1],
 };
-/** Offsets from UTC, and what is between their hours and minutes. */
+/** The fields of offsets from UTC, and the text between hours and minutes. */
 const OFFSETS: Readonly<Record<string, string>> = { XXX: ':', XX: '' };
 
 const PART = /'((?:[^']|'')+)'|''|([A-Za-z])\2*|[^A-Za-z']+/g;
@@ -152,7 +153,7 @@ export function parsePattern(pattern: string): PatternPart[] | null {
     return { text: whole === "''" ? "'" : (quoted?.replaceAll("''", "'") ?? whole) };
   });
   const fields = patternFields(parts);
-  // The year, the month and the day are needed, and no field between the coarsest and the finest may be missing.
+  // Year, month and day are required, and every field down to the finest one.
   const isPresent = Object.keys(FIELDS).map((field) => fields.includes(field));
   const finest = isPresent.lastIndexOf(true);
   const isGapless = finest >= 2 && !isPresent.slice(0, finest).includes(false);
@@ -163,7 +164,7 @@ function patternFields(parts: readonly PatternPart[]): string[] {
   return parts.flatMap((part) => ('field' in part ? [part.field] : []));
 }
 
-/** Returns the milliseconds of the finest field in the pattern. */
+/** Returns the unit of the finest field in the pattern, in milliseconds. */
 export function patternStep(parts: readonly PatternPart[]): number {
   return Math.min(...patternFields(parts).map((field) => FIELDS[field]?.[2] ?? Infinity));
 }
@@ -210,7 +211,7 @@ const dayFormat = z
     error: 'expected iso, epoch_s, epoch_ms, or a date pattern such as yyyy-MM-dd or yyyyMMdd',
   });
 
-/** How long a window is stored, in calendar days or months. */
+/** The age up to which a window is stored, in calendar days or months. */
 const age = z
   .string()
   .regex(KEEP, 'expected an age such as 90 days, 25 months or 2 years')
@@ -220,7 +221,7 @@ const age = z
     return { days: 0, months: Number(count) * (unit.startsWith('year') ? 12 : 1) };
   });
 
-/** A status of a refused range, also from a proxy. */
+/** A status by which the service, or a proxy, refuses a range. */
 const refusal = z
   .int()
   .min(400)

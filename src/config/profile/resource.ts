@@ -1,7 +1,3 @@
-/**
- * One resource of a profile, such as `posts`: its fields, and the rules between fields. A resource that breaks a rule is
- * refused when the profile is loaded, because a run with it would fail later or copy wrong rows.
- */
 import { z } from 'zod';
 import { fieldPathText } from '../../model/body-path.ts';
 import { LOCAL } from '../../model/time-zone.ts';
@@ -9,10 +5,15 @@ import { PROOFS } from '../../model/vocabulary.ts';
 import { documented, parsePlace, variablesIn, withExamples } from './basic-fields.ts';
 import { changeFeedSchema, deleteFields, itemFields } from './delete-fields.ts';
 import { fileFields } from './file-fields.ts';
-import { incrementalFields, incrementalSchema, sincePlaces, windowFields } from './incremental.ts';
+import { incrementalFields, incrementalSchema, sinceParams, windowFields } from './incremental.ts';
 import { pageSchema } from './page-style.ts';
 import { type FieldSettings, pendingMask, recordFields, singleFields, tableFields } from './record-fields.ts';
-import { NEEDS_POST, findParent, partitionFields, requestFields } from './request-fields.ts';
+import { findParent, NEEDS_POST, partitionFields, requestFields } from './request-fields.ts';
+
+/**
+ * One resource of a profile, such as `posts`: its fields, and the rules between fields. A resource that breaks a rule is
+ * refused when the profile is loaded, because a run with it would fail later or copy wrong rows.
+ */
 
 const writtenFields = z.strictObject({
   extends: documented(z.string().min(1).nullable().default(null))('Another resource of this profile to start from.', [
@@ -95,7 +96,7 @@ function requestFaults(resource: ResourceFields): ResourceFault[] {
   const { method, query, headers, body, incremental, partitions } = resource;
   const isFilter = incremental?.mode === 'filter';
   const sendsTime =
-    isFilter && (sincePlaces(incremental).length > 0 || variablesIn([query, headers, body]).includes('since'));
+    isFilter && (sinceParams(incremental).length > 0 || variablesIn([query, headers, body]).includes('since'));
   return brokenRules(
     [method !== 'POST' && usesBody(resource), 'method', NEEDS_POST.error],
     [

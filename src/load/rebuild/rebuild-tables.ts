@@ -93,7 +93,7 @@ async function fillStagedTables(context: LoadContext, rebuild: Rebuild): Promise
   const stagingTables = new Map(after.tables.map(({ name }, at) => [name, staged.tables[at]]));
   const [oldRoot] = before.tables;
   if (oldRoot === undefined) return;
-  for await (const bodies of storedPages(context)) {
+  for await (const bodies of readStoredRecords(context)) {
     const keys = bodies.map(({ key }) => key);
     const oldRows = await warehouse.rows.stored(oldRoot, keys, []);
     const copied = bodies.filter(({ key }) => oldRows.has(key));
@@ -245,7 +245,7 @@ async function shapeOfBodies(context: LoadContext, tableNames: ReadonlySet<strin
   const profile = lenientProfile(context.profile);
   const exact = new Set<string>();
   let shape = initialShape(context.owned.resource, profile);
-  for await (const records of storedPages(context)) {
+  for await (const records of readStoredRecords(context)) {
     let page = shapeRecords({ shape, profile, records, tableNames });
     const withDigits = withNumeric(page.shape, numericColumns(shape, page.shape, exact));
     if (withDigits !== page.shape) page = shapeRecords({ shape: withDigits, profile, records, tableNames });
@@ -287,12 +287,8 @@ const RECORDS_PER_PAGE = 500;
  * Reads all records with a stored body, also deleted ones, in the order of their ids and by the current profile. Throws
  * the signal's reason between two pages.
  */
-async function* storedPages({
-  warehouse,
-  owned,
-  profile,
-  signal,
-}: LoadContext): AsyncGenerator<readonly StoredRecord[]> {
+async function* readStoredRecords(context: LoadContext): AsyncGenerator<readonly StoredRecord[]> {
+  const { warehouse, owned, profile, signal } = context;
   const read = bodyReader(profile);
   for (let after = ''; ;) {
     const bodies = await lastBodiesAfter(warehouse.own, owned.resource, after, RECORDS_PER_PAGE);

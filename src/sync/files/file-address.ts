@@ -76,7 +76,7 @@ function addressByPath({ profile, listing }: AddressContext, path: string, key: 
   }
 }
 
-/** Returns the addresses in a field; null for an element of a list without one, so that the next ones keep their position. */
+/** Returns the addresses in a field; null for an element without one, so that the next ones keep their position. */
 function addressesInRecord({ listing }: AddressContext, record: JsonValue, field: string): (CheckedUrl | null)[] {
   return valuesAt(record, field).map((value) =>
     typeof value === 'string' && value.trim() !== '' ? checkUrl(value.trim(), listing.baseUrl) : null,

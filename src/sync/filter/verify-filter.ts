@@ -196,7 +196,7 @@ async function findFailedQuestion(
   if (evidence.listsCursorKey) {
     const before = plan.checkpoint;
     const pages = evidence.pages + (plan.resumed ? before.walk_pages : 0);
-    // The next scans may leave out the look-back, unless it fits in one page: then it costs nothing, and verifies the filter.
+    // The next scans may leave out the look-back. If it fits in one page, it costs nothing, and verifies the filter.
     if (checkpoint.cursor === before.cursor && pages > 1) {
       await save(context, { ...checkpoint, cursor_seen_at: before.cursor_seen_at ?? checkpoint.checked_at });
     }
