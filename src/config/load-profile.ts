@@ -114,7 +114,7 @@ function mergeLayers(layers: readonly Layer[]): ProfileFields {
   return layers.map(({ fields }) => fields).reduceRight((base, over) => extendProfile(base, over), {});
 }
 
-/** Reads the file, then each profile that it extends in turn. */
+/** Reads the file, the profile that it extends, and so on; `above` are the files that extend this one. */
 function readLayers(
   path: string,
   context: ProfileContext,
@@ -177,7 +177,7 @@ function locateInLayers(layers: readonly Layer[], profile: ProfileFields, findin
 }
 
 /**
- * Gives each resource the fields of the profile's `defaults`, of the resource that it `extends`, and its own, of which
+ * Gives each resource the fields of the profile's `defaults`, of the resource that it `extends`, and of itself, of which
  * the later ones win. `{resource}` in its texts becomes its name. Finds resources that extend a missing one or each other.
  */
 function inheritResources(profile: ProfileFields): { value: ProfileFields; findings: SettingsFinding[] } {

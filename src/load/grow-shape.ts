@@ -344,7 +344,7 @@ function findReferences(tables: readonly TableShape[], relations: Relations): Co
   });
 }
 
-/** Parses `published_at`, a column of the resource's own table, or `content_tags.value`; null if it does not exist yet. */
+/** Parses `published_at`, a column of the main table, or `content_tags.value`; null if the column does not exist yet. */
 function parseIndex(text: string, tables: readonly TableShape[]): ColumnIndex | null {
   const [first = '', second] = text.split('.');
   const table = second === undefined ? tables[0] : tables.find(({ name }) => name === first);

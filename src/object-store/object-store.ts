@@ -19,8 +19,8 @@ export interface ObjectStore {
   /** Folder for unfinished downloads; on the same file system as a disk store. */
   readonly spool: string;
   /**
-   * Moves the file at `path` into the store. Once it has resolved a reader finds the whole object, after a power cut too;
-   * before, the whole object or none. Idempotent. Throws `SyncError` (`file_store_full`, retry) when there is no room.
+   * Moves the file at `path` into the store. After it has resolved, a reader finds the complete object, even after a power
+   * cut; before that, the complete object or none. Idempotent. Throws `SyncError` (`file_store_full`, retry) when there is no room.
    */
   put(object: { path: string; sha256: string; bytes: number; type: string }): Promise<void>;
   /** Looks an object up without reading it; null if the store does not have it. */

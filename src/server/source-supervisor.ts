@@ -38,7 +38,7 @@ export interface SourceWork {
   rateLimiter(): RateLimiterMetrics | null;
   /** Called when deliveries have been stored. */
   wake(): void;
-  /** Forgets that the service has refused a credential or a record, with `now` also waits that it has stated. */
+  /** Forgets that the service has refused a credential or a record, with `now` also waits that it has requested. */
   retry(now: boolean): Promise<void>;
 }
 
@@ -146,7 +146,7 @@ export class SourceSupervisor {
     return this.#scheduler?.states().find((each) => each.resource === resource);
   }
 
-  /** Forgets the failures of these resources, with `now` also waits that the service has stated. */
+  /** Forgets the failures of these resources, with `now` also waits that the service has requested. */
   async retry(resources: readonly string[], now: boolean): Promise<void> {
     await this.work.retry(now);
     this.#scheduler?.retry(resources);

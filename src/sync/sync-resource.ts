@@ -93,8 +93,8 @@ async function afterFullScan(context: RunContext, scan: FinishedScan, before: Ch
 }
 
 /**
- * Requests what changed during a full scan on pages that it had read by then. That is not needed if the scan was quicker
- * than the look-back of the next one and no record moved meanwhile, and not possible if the filter is not trusted.
+ * Requests what changed during a full scan on pages that the scan had already read. That is not needed if the scan took less
+ * time than the look-back of the next one and no record moved, and not possible if the filter is not trusted.
  */
 async function catchUp(
   context: RunContext,

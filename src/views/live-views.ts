@@ -34,7 +34,7 @@ function describeTable({ resource, profile }: ViewedResource, { path }: TableSha
   return profile.fields[list]?.description ?? text;
 }
 
-/** The alias of the view's own table. */
+/** The alias of the table that a view shows. */
 const ROW = 'r';
 /** The alias of the parent's table. It is joined by its key, so queries without its columns do not read it. */
 const PARENT = 'p';

@@ -31,7 +31,7 @@ function toIdText(id: JsonValue | undefined): string | null {
   return JSON.isRawJSON(id) ? id.rawJSON : null;
 }
 
-/** A request that is answered with an error status; the message says why. */
+/** The error for a request that the sandbox answers with an error status. */
 export class RefusedRequest extends Error {
   readonly status: number;
   readonly headers: Record<string, string | string[]>;

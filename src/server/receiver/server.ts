@@ -43,7 +43,7 @@ function hostHint(setting: string): string {
   return `set ${setting}.host to an address of this machine`;
 }
 
-/** Resolves with the port once it listens; rejects with a `ConfigError`, or with Node's own error for a rare cause. */
+/** Resolves with the port once it listens; rejects with a `ConfigError`, or with an error of Node for a rare cause. */
 export async function listen(
   server: Server,
   { host, port }: { host: string; port: number },
