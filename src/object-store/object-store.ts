@@ -51,7 +51,7 @@ export function objectPath(sha256: string): string {
   return `${sha256.slice(0, 2)}/${sha256}`;
 }
 
-/** The hash of the object at a path below its store; null for anything else. */
+/** Returns the hash of the object at a path below its store; null for any other path. */
 export function objectAt(path: string): string | null {
   const [, folder = '', sha256 = ''] = /^([0-9a-f]{2})\/([0-9a-f]{64})$/.exec(path) ?? [];
   return sha256.startsWith(folder) && sha256 !== '' ? sha256 : null;

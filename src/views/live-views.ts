@@ -48,7 +48,7 @@ function liveColumns(model: ViewModel, resource: ViewedResource, table: TableSha
     sql: `${alias}.${dialect.id(stored)}`,
     description: comments?.get(stored) ?? null,
     source,
-    references: referenceOf(model, table, stored),
+    references: findReference(model, table, stored),
   });
   const isMain = table.path.length === 0;
   const keys = table.key.map((name, at) => column(name, at === 0 ? 'text' : 'integer', null));
@@ -60,7 +60,7 @@ function liveColumns(model: ViewModel, resource: ViewedResource, table: TableSha
 
 const SYNCED_AT = 'When this version of the record was requested, UTC.';
 
-function referenceOf({ relations, resources }: ViewModel, table: TableShape, name: string): string | null {
+function findReference({ relations, resources }: ViewModel, table: TableShape, name: string): string | null {
   const relation = relations.find(({ from }) => from.table.name === table.name && from.column === name);
   if (relation !== undefined) return `${relation.to.table.name}.${relation.to.column}`;
   if (table.path.length === 0 || table.key[0] !== name) return null;

@@ -80,7 +80,7 @@ export function patchedRecord(before: JsonObject, body: JsonObject, time: string
 export type EventKind = 'created' | 'updated' | 'deleted' | 'published' | 'unpublished';
 
 /** Returns the events of a change of a record's text. Publishing is an event in addition to the change. */
-export function eventsOf(before: string | null, after: string | null): EventKind[] {
+export function listEvents(before: string | null, after: string | null): EventKind[] {
   if (after === null) return ['deleted'];
   const change: EventKind = before === null ? 'created' : 'updated';
   const [wasPublished, isPublishedNow] = [isPublished(before), isPublished(after)];
