@@ -197,7 +197,7 @@ export async function runCli(
     await root.parseAsync(args, { from: 'user' });
     return code;
   } catch (error) {
-    // Commander has written the message by then.
+    // Commander has already written the message.
     if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT_CODES.ok : EXIT_CODES.usage;
     await printError(context, error);
     return exitCodeOfError(error);
@@ -237,13 +237,13 @@ async function createGroup(name: string): Promise<() => Command> {
   return () => new Command(name).helpCommand(false);
 }
 
-/** The words that say which command is called, also in `help <command>`; the root's own options take no value. */
+/** Returns the words that name the called command, also in `help <command>`; options of the root take no value. */
 function calledNames(args: readonly string[]): string[] {
   const words = args.filter((word) => !word.startsWith('-'));
   return words[0] === 'help' ? words.slice(1) : words;
 }
 
-/** `addCommand`, unlike `command`, does not pass the parent's settings on. */
+/** Copies the parent's settings to its commands, because `addCommand`, unlike `command`, does not. */
 function inherit(command: Command, parent: Command): void {
   command.copyInheritedSettings(parent);
   for (const nested of command.commands) inherit(nested, command);

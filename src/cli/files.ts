@@ -1,4 +1,3 @@
-// `content-sync files`: status, verification and pruning of the files of records (images and others) in their stores.
 import { Command } from 'commander';
 import type { Kysely } from 'kysely';
 import type { SourceSettings } from '../config/settings.ts';
@@ -13,14 +12,9 @@ import type { SourceFiles } from '../sync/files/owned-stores.ts';
 import { type FilesPruned, pruneFiles } from '../sync/files/prune.ts';
 import { type FaultyFile, FILE_FAULTS, type FilesVerified, verifyFiles } from '../sync/files/verify-files.ts';
 import { alignedLines, type CliContext, EXIT_CODES, printReport } from './command/context.ts';
-import {
-  type ChosenSource,
-  forEachSource,
-  resourceCommand,
-  sourceCommand,
-  type SourceOptions,
-  whileOpen,
-} from './command/sources.ts';
+import { type ChosenSource, forEachSource, resourceCommand, sourceCommand, type SourceOptions, whileOpen } from './command/sources.ts';
+
+// `content-sync files`: status, verification and pruning of the files of records (images and others) in their stores.
 
 export function filesCommand(context: CliContext): Command {
   return new Command('files')
@@ -34,7 +28,7 @@ function statusCommand(context: CliContext): Command {
   return resourceCommand('status', context, async ({ source, resources }) => {
     const warehouse = await openWarehouseToRead(source.warehouse, context.clock);
     const status = await whileOpen(warehouse, () => filesStatus(warehouse.own, source, resources));
-    printReport(context, status, statusText(status));
+    printReport(context, status, formatStatus(status));
   }).description('Count files by status, with the reasons of failures; reads only the warehouse');
 }
 
@@ -46,7 +40,7 @@ function verifyCommand(context: CliContext): Command {
       await forEachSource(context, options, [], async (chosen) => {
         const verified = await withFiles(context, chosen, (files) => verifyFiles(files, repair === true));
         const { name } = chosen.source;
-        printReport(context, { source: name, ...verified }, verifiedText(name, verified));
+        printReport(context, { source: name, ...verified }, formatVerified(name, verified));
         return verified.verdict === 'equal' ? EXIT_CODES.ok : EXIT_CODES.partial;
       });
     });
@@ -59,7 +53,7 @@ function pruneCommand(context: CliContext): Command {
       await forEachSource(context, options, [], async (chosen) => {
         const { profile, name } = chosen.source;
         const pruned = await withFiles(context, chosen, (files) => pruneFiles(files, profile));
-        printReport(context, { source: name, ...pruned }, prunedText(name, pruned));
+        printReport(context, { source: name, ...pruned }, formatPruned(name, pruned));
       });
     });
 }
@@ -89,7 +83,10 @@ async function withFiles<T>(
   );
 }
 
-function prunedText(source: string, { rows, objects, bytes, unfinished, unnamed_stores: stores }: FilesPruned): string {
+function formatPruned(
+  source: string,
+  { rows, objects, bytes, unfinished, unnamed_stores: stores }: FilesPruned,
+): string {
   const removed = [
     `${formatCount(objects, 'content')} (${formatBytes(bytes)})`,
     formatCount(rows, 'row of an earlier content', 'rows of earlier contents'),
@@ -102,7 +99,7 @@ function prunedText(source: string, { rows, objects, bytes, unfinished, unnamed_
   return lines.map(visibleText).join('\n');
 }
 
-function verifiedText(source: string, verified: FilesVerified): string {
+function formatVerified(source: string, verified: FilesVerified): string {
   const { verdict, objects, files, bytes, faults, orphans, repaired } = verified;
   const state = verdict === 'equal' ? 'whole' : 'NOT WHOLE';
   const kinds = Object.entries(faults.by_kind).map(
@@ -112,7 +109,7 @@ function verifiedText(source: string, verified: FilesVerified): string {
   const lines = [
     `${source}: ${state}: ${formatCount(objects, 'content')} of ${formatCount(files, 'file')}, ${formatBytes(bytes)}`,
     ...kinds.map((line) => `  ${line}`),
-    ...faults.first.map((fault) => `    ${faultText(fault)}`),
+    ...faults.first.map((fault) => `    ${formatFault(fault)}`),
     ...(orphans.objects === 0 ? [] : [`  ${unreferenced}: run content-sync files prune`]),
     ...(repaired === null ? adviceFor(verified) : repairedLines(repaired)),
   ];
@@ -121,7 +118,7 @@ function verifiedText(source: string, verified: FilesVerified): string {
 
 const MEANINGS: Readonly<Record<string, string>> = FILE_FAULTS;
 
-function faultText({ kind, store, sha256, files }: FaultyFile): string {
+function formatFault({ kind, store, sha256, files }: FaultyFile): string {
   const names = files.map(({ resource, record_id, field, position, valid_to }) => {
     const where = position === 0 ? field : `${field} ${position}`;
     return `${resource} ${record_id} ${where}${valid_to === null ? '' : `, until ${valid_to.slice(0, 19)} UTC`}`;
@@ -188,7 +185,7 @@ const NO_FILES: Readonly<Record<FileStatus, number>> = { waiting: 0, stored: 0, 
 
 const HEAD = ['resource', 'field', ...FILE_STATUSES, 'size', 'store'] as const;
 
-function statusText({ source, fields, next_due: due, trouble }: SourceFilesStatus): string {
+function formatStatus({ source, fields, next_due: due, trouble }: SourceFilesStatus): string {
   if (fields.length === 0) return `${source}: no files are stored`;
   const rows = fields.map(({ resource, field, files, bytes, store }) => [
     resource,

@@ -1,4 +1,4 @@
-// `content-sync control health`: asks the `serve` or `worker` of this machine whether it lives, for container health checks.
+// `content-sync control health`, for health checks of containers: asks the `serve` or `worker` of this machine for its health.
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { Argument, Command } from 'commander';
@@ -22,8 +22,8 @@ export function healthCommand(context: CliContext): Command {
 }
 
 /**
- * Asks the named process, or in a container its main process, whose arguments say where it listens. Elsewhere it asks at
- * the addresses of both in the config, and the first one that responds counts.
+ * Asks the named process. Without a name, it asks the main process of the container, whose arguments contain its address.
+ * Outside of a container it asks both at their addresses in the config: one of them must be healthy.
  */
 async function checkHealth(
   context: CliContext,

@@ -1,25 +1,15 @@
-// Loads a profile (`loadProfile`). `extends: family-odata` makes a profile inherit the fields of another one; a resource may
-// extend another resource, and all resources inherit `defaults`. The fields are merged here, and then checked. A fault is
-// reported with the file and line from which the wrong field comes.
 import { existsSync, readdirSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { checkValue } from './file/check-value.ts';
 import { interpolate, type InterpolationContext } from './file/interpolate.ts';
 import { secretsIn } from './file/secret-fields.ts';
-import {
-  type Fault,
-  type FieldPath,
-  isPlainMap,
-  mapTexts,
-  partAt,
-  readYamlFile,
-  replaceAt,
-  type SettingsFinding,
-  valueAt,
-  type YamlFile,
-} from './file/yaml-file.ts';
+import { type Fault, type FieldPath, isPlainMap, mapTexts, partAt, readYamlFile, replaceAt, type SettingsFinding, valueAt, type YamlFile } from './file/yaml-file.ts';
 import { type Profile, profileSchema } from './profile/profile.ts';
+
+// Loads a profile (`loadProfile`). `extends: family-odata` makes a profile inherit the fields of another one; a resource may
+// extend another resource, and all resources inherit `defaults`. The fields are merged here, and then checked. A fault is
+// reported with the file and line from which the wrong field comes.
 
 /** A loaded profile; null if it has faults. */
 export interface LoadedProfile {
@@ -115,7 +105,7 @@ function mergeLayers(layers: readonly Layer[]): ProfileFields {
   return layers.map(({ fields }) => fields).reduceRight((base, over) => extendProfile(base, over), {});
 }
 
-/** Reads the file, then each profile that it extends in turn. */
+/** Reads the file, the profile that it extends, and so on; `above` are the files that extend this one. */
 function readLayers(
   path: string,
   context: ProfileContext,
@@ -178,7 +168,7 @@ function locateInLayers(layers: readonly Layer[], profile: ProfileFields, findin
 }
 
 /**
- * Gives each resource the fields of the profile's `defaults`, of the resource that it `extends`, and its own, of which
+ * Gives each resource the fields of the profile's `defaults`, of the resource that it `extends`, and of itself, of which
  * the later ones win. `{resource}` in its texts becomes its name. Finds resources that extend a missing one or each other.
  */
 function inheritResources(profile: ProfileFields): { value: ProfileFields; findings: SettingsFinding[] } {

@@ -30,12 +30,12 @@ export function parseBodyPath(text: string): readonly PathStep[] | null {
     STEP.lastIndex = at;
     const groups = STEP.exec(text)?.groups;
     if (groups === undefined) return null;
-    steps.push(stepIn(groups));
+    steps.push(toStep(groups));
   }
   return steps;
 }
 
-function stepIn({ quoted, members, key, index, elements, name }: Readonly<Record<string, string>>): PathStep {
+function toStep({ quoted, members, key, index, elements, name }: Readonly<Record<string, string>>): PathStep {
   if (members !== undefined) return EACH_MEMBER;
   if (elements !== undefined) return EACH_ELEMENT;
   if (index !== undefined) return Number(index);

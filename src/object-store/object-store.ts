@@ -19,8 +19,8 @@ export interface ObjectStore {
   /** Folder for unfinished downloads; on the same file system as a disk store. */
   readonly spool: string;
   /**
-   * Moves the file at `path` into the store. Once it has resolved a reader finds the whole object, after a power cut too;
-   * before, the whole object or none. Idempotent. Throws `SyncError` (`file_store_full`, retry) when there is no room.
+   * Moves the file at `path` into the store. After it has resolved, a reader finds the complete object, even after a power
+   * cut; before that, the complete object or none. Idempotent. Throws `SyncError` (`file_store_full`, retry) when there is no room.
    */
   put(object: { path: string; sha256: string; bytes: number; type: string }): Promise<void>;
   /** Looks an object up without reading it; null if the store does not have it. */
@@ -51,7 +51,7 @@ export function objectPath(sha256: string): string {
   return `${sha256.slice(0, 2)}/${sha256}`;
 }
 
-/** The hash of the object at a path below its store; null for anything else. */
+/** Returns the hash of the object at a path below its store; null for any other path. */
 export function objectAt(path: string): string | null {
   const [, folder = '', sha256 = ''] = /^([0-9a-f]{2})\/([0-9a-f]{64})$/.exec(path) ?? [];
   return sha256.startsWith(folder) && sha256 !== '' ? sha256 : null;

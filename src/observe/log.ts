@@ -50,7 +50,7 @@ interface LineSink {
   write(text: string): unknown;
   /** Characters that are not read yet. */
   readonly writableLength?: number;
-  /** False once the reader is gone. */
+  /** False after the reader has closed the pipe. */
   readonly writable?: boolean;
 }
 

@@ -192,7 +192,7 @@ const HOUR_MS = SERIES_MINUTES * MINUTE_MS;
 
 /** Counts the events of the last hour, minute by minute. A clock that jumps loses at most the minutes that it jumped over. */
 class MinuteSeries {
-  /** By whole minutes since the epoch. */
+  /** By the number of minutes since the epoch. */
   readonly #counts = new Map<number, number>();
 
   add(at: number, count = 1): void {

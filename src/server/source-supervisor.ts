@@ -1,5 +1,3 @@
-// Keeps one source open and fresh while `serve` runs: schedule, deliveries, confirmed deletes, files. Several processes on one
-// Postgres may serve the same source; only the one that leads it runs what is due.
 import type { Logger } from 'pino';
 import type { ResourceProfile } from '../config/profile/profile.ts';
 import type { SourceSettings } from '../config/settings.ts';
@@ -28,6 +26,9 @@ import type { ScheduleParts, ScheduleState } from './schedule/resource.ts';
 import { Scheduler } from './schedule/scheduler.ts';
 import { SourceActivity } from './source-activity.ts';
 
+// Keeps one source open and fresh while `serve` runs: schedule, deliveries, confirmed deletes, files. Several processes on one
+// Postgres may serve the same source; only the one that leads it runs what is due.
+
 /** Does the work on a source: in this process (`local-work.ts`), or in any process of the cluster (`cluster/cluster.ts`). */
 export interface SourceWork {
   /** Pause between two calls of `maintain`. */
@@ -38,7 +39,7 @@ export interface SourceWork {
   rateLimiter(): RateLimiterMetrics | null;
   /** Called when deliveries have been stored. */
   wake(): void;
-  /** Forgets that the service has refused a credential or a record, with `now` also waits that it has stated. */
+  /** Forgets that the service has refused a credential or a record, with `now` also waits that it has requested. */
   retry(now: boolean): Promise<void>;
 }
 
@@ -146,7 +147,7 @@ export class SourceSupervisor {
     return this.#scheduler?.states().find((each) => each.resource === resource);
   }
 
-  /** Forgets the failures of these resources, with `now` also waits that the service has stated. */
+  /** Forgets the failures of these resources, with `now` also waits that the service has requested. */
   async retry(resources: readonly string[], now: boolean): Promise<void> {
     await this.work.retry(now);
     this.#scheduler?.retry(resources);

@@ -1,13 +1,14 @@
-// Computes the checkpoint after a page (`checkpointAfter`): the next position, or the new cursor after the last page.
-//
-// The cursor is the time up to which every change is stored; the next sync requests `updated_since=<cursor>`. The columns
-// `walk_*` describe the scan in progress, `unproved_*` the end of a scan that may have missed records.
 import { toEpochMs } from '../checks/since.ts';
 import type { CheckpointRow } from '../database/own-tables.ts';
 import { NO_SCAN } from '../database/state/checkpoints.ts';
 import type { DatedKey } from '../load/page-loader.ts';
 import type { TimeZone } from '../model/time-zone.ts';
 import { timestampMs, timestampText } from '../model/timestamp-text.ts';
+
+// Computes the checkpoint after a page (`checkpointAfter`): the next position, or the new cursor after the last page.
+//
+// The cursor is the time up to which every change is stored; the next sync requests `updated_since=<cursor>`. The columns
+// `walk_*` describe the scan in progress, `unproved_*` the end of a scan that may have missed records.
 
 /** The part of a page that moves a checkpoint. */
 interface LoadedPage {
@@ -21,7 +22,7 @@ interface LoadedPage {
   repeatedRecords?: number;
   /** The service's clock at this page; null if it is not known. */
   serverDate: number | null;
-  /** How many records the service says there are in all. */
+  /** Number of records in the whole listing, if the service reports it. */
   total?: number | null;
   /** Records on the largest page so far that named a next one; absent or 0 if none did. */
   fullPageSize?: number;
@@ -151,8 +152,8 @@ export function isBehindCursor({ walk_since, cursor }: CheckpointRow, zone: Load
 }
 
 /**
- * The cursor after a scan. If no record had a time of its own, the service still filters by times that it does not show:
- * then its clock is the cursor, unless a later scan listed nothing.
+ * Returns the cursor after a scan. If no record contains its time of change, the service filters by times that it does not
+ * show: then its clock is the cursor, unless a later scan listed nothing.
  */
 function nextCursor(scanned: CheckpointRow, zone: LoadedPage['zone']): Pick<CheckpointRow, 'cursor' | 'cursor_key'> {
   const { cursor, cursor_key, walk_high_water, walk_high_key } = scanned;

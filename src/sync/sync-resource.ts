@@ -1,4 +1,3 @@
-// Syncs one resource: brings its copy up to date with the service. `syncResource` shows the procedure.
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { CheckpointRow } from '../database/own-tables.ts';
 import { readCheckpoint } from '../database/state/checkpoints.ts';
@@ -18,6 +17,8 @@ import { syncReports } from './reports/sync-reports.ts';
 import type { RunContext } from './run-progress.ts';
 import { findUnseenKeys, type FinishedScan, MAX_FETCHED_ALONE, scanUntilComplete } from './scan/scan-until-complete.ts';
 import { storeVerifiedFields, verifyEmptyListing, warnOfUnverified } from './verify-profile.ts';
+
+// Syncs one resource: brings its copy up to date with the service. `syncResource` shows the procedure.
 
 /**
  * Syncs one resource as planned. `scan/load-pages.ts` is the loop in which pages become rows. `isFilterTrusted` is false
@@ -93,8 +94,8 @@ async function afterFullScan(context: RunContext, scan: FinishedScan, before: Ch
 }
 
 /**
- * Requests what changed during a full scan on pages that it had read by then. That is not needed if the scan was quicker
- * than the look-back of the next one and no record moved meanwhile, and not possible if the filter is not trusted.
+ * Requests what changed during a full scan on pages that the scan had already read. That is not needed if the scan took less
+ * time than the look-back of the next one and no record moved, and not possible if the filter is not trusted.
  */
 async function catchUp(
   context: RunContext,

@@ -1,17 +1,11 @@
-// The views of live rows, `<table>_live`, and of the files of records, `<resource>_files` and `<resource>_files_live`.
 import type { Column, TableShape } from '../model/table.ts';
 import { visibleText } from '../model/visible-text.ts';
 import type { ColumnType } from '../model/vocabulary.ts';
 import { columnPathOf, pathText } from '../rows/columns/column-name.ts';
 import { updatedColumns } from '../rows/columns/updated-time.ts';
-import {
-  columnWithoutSource,
-  type PlannedViews,
-  type View,
-  type ViewColumn,
-  type ViewedResource,
-  type ViewModel,
-} from './view.ts';
+import { columnWithoutSource, type PlannedViews, type View, type ViewColumn, type ViewedResource, type ViewModel } from './view.ts';
+
+// The views of live rows, `<table>_live`, and of the files of records, `<resource>_files` and `<resource>_files_live`.
 
 /** `<table>_live` for each table and child table: the live rows, with the source's columns. */
 export function liveViews(model: ViewModel): View[] {
@@ -34,7 +28,7 @@ function describeTable({ resource, profile }: ViewedResource, { path }: TableSha
   return profile.fields[list]?.description ?? text;
 }
 
-/** The alias of the view's own table. */
+/** The alias of the table that a view shows. */
 const ROW = 'r';
 /** The alias of the parent's table. It is joined by its key, so queries without its columns do not read it. */
 const PARENT = 'p';
@@ -48,7 +42,7 @@ function liveColumns(model: ViewModel, resource: ViewedResource, table: TableSha
     sql: `${alias}.${dialect.id(stored)}`,
     description: comments?.get(stored) ?? null,
     source,
-    references: referenceOf(model, table, stored),
+    references: findReference(model, table, stored),
   });
   const isMain = table.path.length === 0;
   const keys = table.key.map((name, at) => column(name, at === 0 ? 'text' : 'integer', null));
@@ -60,7 +54,7 @@ function liveColumns(model: ViewModel, resource: ViewedResource, table: TableSha
 
 const SYNCED_AT = 'When this version of the record was requested, UTC.';
 
-function referenceOf({ relations, resources }: ViewModel, table: TableShape, name: string): string | null {
+function findReference({ relations, resources }: ViewModel, table: TableShape, name: string): string | null {
   const relation = relations.find(({ from }) => from.table.name === table.name && from.column === name);
   if (relation !== undefined) return `${relation.to.table.name}.${relation.to.column}`;
   if (table.path.length === 0 || table.key[0] !== name) return null;

@@ -13,14 +13,14 @@ import { inParts, upsertRows } from './in-parts.ts';
 interface SoftDelete {
   resource: string;
   history: HistoryPolicy;
-  /** The resource's own table, and all its child tables. */
+  /** The main table of the resource, and all its child tables. */
   table: TableShape;
   children: readonly TableShape[];
   /** Keys of live rows that no other process can write before the transaction. */
   keys: readonly string[];
   /** The time of the request, for `_synced_at`. */
   at: TimestampText;
-  /** The service's own time of the delete, for `_deleted_at`; null to use `at`. */
+  /** When the service deleted the record, for `_deleted_at`; null to use `at`. */
   deletedAt: TimestampText | null;
 }
 
@@ -115,7 +115,7 @@ export function restoreDeletes(
 interface RowRewrite {
   lease: LeaseProof;
   resource: string;
-  /** Rows per table, the resource's own table first. */
+  /** Rows per table, the main table first. */
   rows: readonly TableRows[];
   /** The version of each body, by key: a row of another version is not changed. */
   versions: ReadonlyMap<string, number>;

@@ -97,10 +97,10 @@ export interface Budget {
 
 /** After a stall, the requests of this much time may be sent at once. */
 const MAX_CATCH_UP_MS = 250;
-/** Min pause after a 429, whatever wait it states. */
+/** Min pause after a 429, whatever wait it requests. */
 const MIN_PAUSE_MS = 1_000;
 const MAX_JITTER_MS = 1_000;
-/** Max pause after a 429 without a stated wait. */
+/** Max pause after a 429 that requests no wait (`Retry-After`). */
 const MAX_BACKOFF_PAUSE_MS = 60_000;
 /** A quota is forgotten if no response mentions it for this long and others are mentioned; else after its window. */
 const FORGET_MS = 60_000;
@@ -133,7 +133,7 @@ export function newBudget(options: BudgetOptions, at: number): Budget {
   };
 }
 
-/** Forgets the stated waits and quotas; the next request is sent alone, to test whether they still apply. */
+/** Forgets requested waits and quotas; the next request is sent alone, to test whether they still apply. */
 export function forgetWaits(budget: Budget): void {
   Object.assign(budget, { pausedUntil: 0, probing: true, refusals: 0 });
   budget.quotas.clear();
@@ -222,7 +222,7 @@ export function recordEnd(budget: Budget, owner: string, { request, startedAt, a
   learnQuotas(budget, request, sentAt, answer);
   if (answer.limited) recordRefusal(budget, answer, sentAt);
   else recordSuccess(budget, answer.at, sentAt, wasOpen);
-  if (answer.limits.waitMs) applyStatedWait(budget, answer, answer.limits.waitMs);
+  if (answer.limits.waitMs) applyRequestedWait(budget, answer, answer.limits.waitMs);
 }
 
 function learnQuotas(budget: Budget, request: number, sentAt: number, { limits, at }: BudgetAnswer): void {
@@ -271,18 +271,18 @@ function recordRefusal(budget: Budget, answer: BudgetAnswer, sentAt: number): vo
     budget.isRampingUp = false;
   }
   if (!isExplained) noteRejection(budget.estimate, budget.options.share, answer.at, sentAt);
-  const isStated = Boolean(answer.limits.waitMs) || (isExplained && closedUntil(budget, answer.at) !== null);
-  pause(budget, answer.at + (isStated ? MIN_PAUSE_MS : getBackoffPause(budget)));
+  const isWaitKnown = Boolean(answer.limits.waitMs) || (isExplained && closedUntil(budget, answer.at) !== null);
+  pause(budget, answer.at + (isWaitKnown ? MIN_PAUSE_MS : getBackoffPause(budget)));
 }
 
-/** Returns the pause after a 429 without a stated wait: it doubles with each consecutive one. */
+/** Returns the pause after a 429 that requests no wait: it doubles with each consecutive one. */
 function getBackoffPause({ options, refusals }: Budget): number {
   const min = Math.max(MIN_PAUSE_MS, options.dialect.limited_wait_ms);
   return Math.min(min * 2 ** (refusals - 1), Math.max(MAX_BACKOFF_PAUSE_MS, 8 * min));
 }
 
-/** Pauses for the stated wait, which overrides the resets of quotas in the same answer. */
-function applyStatedWait(budget: Budget, answer: BudgetAnswer, waitMs: number): void {
+/** Pauses for the requested wait, which overrides the resets of quotas in the same response. */
+function applyRequestedWait(budget: Budget, answer: BudgetAnswer, waitMs: number): void {
   // Jitter, because other clients were given the same time.
   const jitter = budget.options.random() * Math.min(waitMs / 10, MAX_JITTER_MS);
   pause(budget, answer.at + waitMs + jitter);

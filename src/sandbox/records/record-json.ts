@@ -31,7 +31,7 @@ function toIdText(id: JsonValue | undefined): string | null {
   return JSON.isRawJSON(id) ? id.rawJSON : null;
 }
 
-/** A request that is answered with an error status; the message says why. */
+/** The error for a request that the sandbox answers with an error status. */
 export class RefusedRequest extends Error {
   readonly status: number;
   readonly headers: Record<string, string | string[]>;
@@ -80,7 +80,7 @@ export function patchedRecord(before: JsonObject, body: JsonObject, time: string
 export type EventKind = 'created' | 'updated' | 'deleted' | 'published' | 'unpublished';
 
 /** Returns the events of a change of a record's text. Publishing is an event in addition to the change. */
-export function eventsOf(before: string | null, after: string | null): EventKind[] {
+export function listEvents(before: string | null, after: string | null): EventKind[] {
   if (after === null) return ['deleted'];
   const change: EventKind = before === null ? 'created' : 'updated';
   const [wasPublished, isPublishedNow] = [isPublished(before), isPublished(after)];

@@ -6,7 +6,7 @@ import { ConfigError, messageOf } from '../../model/errors.ts';
 import { Collection, type CollectionEntry } from './collection.ts';
 import { generateRecords } from './generated-records.ts';
 import { ImageFiles } from './image-files.ts';
-import { type EventKind, eventsOf, readIdAndTime } from './record-json.ts';
+import { type EventKind, listEvents, readIdAndTime } from './record-json.ts';
 
 interface RecordSettings {
   /** A folder with `<resource>.ndjson` and `files/`. */
@@ -105,7 +105,7 @@ export class RecordStore {
     const recordTime = text === null ? 0 : readIdAndTime(text).time;
     const time = recordTime === 0 || !collection.hasUpdatedAt ? this.#clock.now() : recordTime;
     collection.set(id, text === null ? null : Buffer.from(text), time);
-    const kinds = eventsOf(before === null ? null : decode(before), text);
+    const kinds = listEvents(before === null ? null : decode(before), text);
     for (const kind of kinds) this.#changed({ resource, kind, id, time });
   }
 }

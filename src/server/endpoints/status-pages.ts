@@ -53,7 +53,7 @@ export function createPages(options: PagesOptions): Pages {
   return async (request) => app.fetch(request);
 }
 
-/** The pages of a process that shows no status of its own. */
+/** Creates the pages of a worker, which shows no status. */
 export function createWorkerPages(options: WorkerPagesOptions): Pages {
   const app = createApp(options);
   return async (request) => app.fetch(request);

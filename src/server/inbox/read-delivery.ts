@@ -89,7 +89,7 @@ function parseBody(bytes: Uint8Array): { value: JsonValue } | { reason: string }
 }
 
 function readEvent(context: EventContext, { webhooks, resources }: EventRules): (EventTarget | IgnoredEvent)[] {
-  const sentKind = textAt(context, webhooks.kind) ?? '';
+  const sentKind = readText(context, webhooks.kind) ?? '';
   const kind = sentKind === '' ? null : toShortText(sentKind);
   const rules = matchingRules(context, sentKind, webhooks);
   const matches = rules.flatMap(({ resource, id = webhooks.id, updated = webhooks.updated, deleted }) => {
@@ -111,8 +111,8 @@ function readEvent(context: EventContext, { webhooks, resources }: EventRules): 
       if (profile === undefined) {
         return [{ kind, reason: `"${toShortText(resource)}" is no resource that is synced` }];
       }
-      const at = timeAt(context, updated, updatedZone(profile));
-      return keysAt(context, id, profile.id).map((key) => ({ kind, resource, key, updated: at, isDelete }));
+      const at = readTime(context, updated, updatedZone(profile));
+      return readKeys(context, id, profile.id).map((key) => ({ kind, resource, key, updated: at, isDelete }));
     }),
   );
 }
@@ -137,8 +137,8 @@ function matchingRules(
 }
 
 function meetsCondition(context: EventContext, { field, patterns }: FieldCondition<EventField['from']>): boolean {
-  const value = valueAt(context, field);
-  const text = typeof value === 'boolean' ? String(value) : scalarText(value);
+  const value = readValue(context, field);
+  const text = typeof value === 'boolean' ? String(value) : toScalarText(value);
   return text !== null && patterns.some((pattern) => matchesPattern(pattern, text));
 }
 
@@ -150,20 +150,20 @@ function findResource(
 ): [string] | null {
   const byKind = Object.entries(kinds).find(([pattern]) => matchesPattern(pattern, kind));
   if (byKind !== undefined) return [byKind[1]];
-  const word = resource === null ? null : textAt(context, resource);
+  const word = resource === null ? null : readText(context, resource);
   if (word === null) return null;
   return [Object.hasOwn(resource_names, word) ? (resource_names[word] ?? word) : word];
 }
 
 /** Returns the keys in the first field that has any; `[null]`, which requests a scan, without keys or with too many. */
-function keysAt(
+function readKeys(
   context: EventContext,
   fields: readonly EventField[] | null,
   id: ResourceProfile['id'],
 ): readonly (string | null)[] {
   for (const field of fields ?? []) {
-    const value = valueAt(context, field) ?? null;
-    const keys = new Set((Array.isArray(value) ? value : [value]).map((each) => keyOf(each, id)));
+    const value = readValue(context, field) ?? null;
+    const keys = new Set((Array.isArray(value) ? value : [value]).map((each) => readKey(each, id)));
     if (keys.size > MAX_KEYS) return [null];
     if ([...keys].some((key) => key !== null)) return [...keys];
   }
@@ -171,15 +171,15 @@ function keysAt(
 }
 
 /** Reads the key from an object with the fields of the id, as in a record, or from a single value, which is the id. */
-function keyOf(value: JsonValue, id: ResourceProfile['id']): string | null {
+function readKey(value: JsonValue, id: ResourceProfile['id']): string | null {
   const found = recordKey(value, typeof id === 'string' && !isObject(value) ? '' : id);
   return 'key' in found ? found.key : null;
 }
 
 /** Reads the first valid time; `zone` is for times without one. */
-function timeAt(context: EventContext, fields: readonly EventField[] | null, zone: TimeZone | null): number | null {
+function readTime(context: EventContext, fields: readonly EventField[] | null, zone: TimeZone | null): number | null {
   for (const field of fields ?? []) {
-    const value = valueAt(context, field);
+    const value = readValue(context, field);
     // Headers are texts, also those that hold a number.
     const isNumber = field.from === 'header' && typeof value === 'string' && /^\d{1,17}$/.test(value);
     const instant = parseInstant(isNumber ? Number(value) : value, zone);
@@ -188,22 +188,22 @@ function timeAt(context: EventContext, fields: readonly EventField[] | null, zon
   return null;
 }
 
-function textAt(context: EventContext, field: EventField): string | null {
-  return scalarText(valueAt(context, field));
+function readText(context: EventContext, field: EventField): string | null {
+  return toScalarText(readValue(context, field));
 }
 
-function scalarText(value: JsonValue | undefined): string | null {
+function toScalarText(value: JsonValue | undefined): string | null {
   if (typeof value === 'number' && Number.isSafeInteger(value)) return String(value);
   return typeof value === 'string' && value !== '' ? value : null;
 }
 
-function valueAt({ event, headers }: EventContext, { from, name }: EventField): JsonValue | undefined {
-  if (from === 'json') return stepsOf(name).some(isEach) ? valuesAt(event, name) : fieldAt(event, name);
+function readValue({ event, headers }: EventContext, { from, name }: EventField): JsonValue | undefined {
+  if (from === 'json') return stepsOf(name).some(isEach) ? readValues(event, name) : fieldAt(event, name);
   return isObject(headers) && Object.hasOwn(headers, name) ? headers[name] : undefined;
 }
 
 /** Returns all values at a path with `[*]` or `*` in it. */
-function valuesAt(event: JsonValue, path: string): JsonValue[] {
+function readValues(event: JsonValue, path: string): JsonValue[] {
   let values: readonly JsonValue[] = [event];
   for (const step of stepsOf(path)) {
     values = values.flatMap((value) => {

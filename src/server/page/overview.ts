@@ -7,7 +7,7 @@ import { renderInFrame, sectionView } from './page-frame.ts';
 import { runResult } from './resources.ts';
 import { attentionList, groupFindings, refusedSection, sourceSection, summary } from './source-section.ts';
 
-/** Up to this many sources are shown in full; of more, each has a row here and a page of its own. */
+/** Up to this many sources are shown in full. If there are more, each has a row here and a separate page. */
 const MAX_FULL_SOURCES = 6;
 /** With more sources, further findings are only shown in the rows. */
 const MAX_FINDINGS = 8;

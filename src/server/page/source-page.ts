@@ -98,7 +98,7 @@ function deliveryTable(
     stateWord(DELIVERY_TONES[one.state], one.state),
     one.kind ?? NONE,
     one.resource === null ? NONE : [one.resource, one.record_id].filter((part) => part !== null).join(' '),
-    reasonOf(one, now),
+    formatReason(one, now),
   ]);
   const columns = ['Number', 'Received', 'State', 'Event', 'Record', ['Reason', 'text']] as const;
   const command = `content-sync deliveries replay --source ${source} --dead`;
@@ -120,7 +120,7 @@ function refusedCounts({ refused_by }: WebhookStatus): Markup {
   return markup`<p class="reasons"><span class="sub">Refused since the start:</span> ${counts}</p>`;
 }
 
-function reasonOf({ reason, attempts, due_at, repeats }: DeliveryDetails, now: number): Markup {
+function formatReason({ reason, attempts, due_at, repeats }: DeliveryDetails, now: number): Markup {
   return joinWithDots([
     ...(reason === null ? [] : [reason]),
     ...(attempts > 1 ? [`attempt ${attempts}`] : []),
@@ -136,7 +136,7 @@ function filesTable({ source, resources }: SourceStatus): Markup | null {
   const rows = resources.flatMap(({ resource, files }) => {
     if (files === undefined) return [];
     const counts = FILE_COUNTS.map((status) => countCell(files[status], formatNumber(files[status])));
-    return [[resource, ...counts, formatBytes(files.bytes), fileErrorText(files)]];
+    return [[resource, ...counts, formatBytes(files.bytes), formatFileError(files)]];
   });
   if (rows.length === 0) return null;
   const counts = [...FILE_COUNTS, 'size'].map(
@@ -146,7 +146,7 @@ function filesTable({ source, resources }: SourceStatus): Markup | null {
   return dataTable({ id: 'files-table', label: `Files of ${source}`, columns, rows });
 }
 
-function fileErrorText({ trouble }: FilesStatus): Markup | string {
+function formatFileError({ trouble }: FilesStatus): Markup | string {
   if (trouble === null) return NONE;
   const code = trouble.code === null ? null : markup` <code>${trouble.code}</code>`;
   return markup`${trouble.field} of ${trouble.record_id}: ${trouble.message}${code}`;

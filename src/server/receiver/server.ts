@@ -1,8 +1,9 @@
-// The HTTP server of webhooks and pages, with limits on the resources that an unknown client can use.
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { ConfigError } from '../../model/errors.ts';
 import type { ReceiverLimits } from './setup.ts';
+
+// The HTTP server of webhooks and pages, with limits on the resources that an unknown client can use.
 
 const MAX_HEADER_BYTES = 16_384;
 const MAX_HEADERS = 100;
@@ -43,7 +44,7 @@ function hostHint(setting: string): string {
   return `set ${setting}.host to an address of this machine`;
 }
 
-/** Resolves with the port once it listens; rejects with a `ConfigError`, or with Node's own error for a rare cause. */
+/** Resolves with the port once it listens; rejects with a `ConfigError`, or with an error of Node for a rare cause. */
 export async function listen(
   server: Server,
   { host, port }: { host: string; port: number },

@@ -45,7 +45,7 @@ const MAX_PARALLEL_OPENS = 4;
 const OPEN_TIMEOUT_MS = 15_000;
 
 /**
- * Opens the inboxes, and listens for requests. Throws `ConfigError`, or Node's own error, if the address or all inboxes
+ * Opens the inboxes, and listens for requests. Throws `ConfigError`, or an error of Node, if the address or all inboxes
  * cannot be used; if only some inboxes cannot be used, their sources answer 503 until they can.
  */
 export async function startReceiver(options: ReceiverOptions): Promise<Receiver> {

@@ -1,10 +1,11 @@
-// Computes from schedule and stored state which sync of a resource is due, when the next is, and when it is overdue.
 import { createHash } from 'node:crypto';
 import { type Occurrences, occurrencesOf } from '../../config/cron.ts';
 import type { ScheduleSettings } from '../../config/settings.ts';
 import type { CheckpointRow } from '../../database/own-tables.ts';
 import { timestampMs } from '../../model/timestamp-text.ts';
 import type { SyncCommand } from '../../sync/plan.ts';
+
+// Computes from schedule and stored state which sync of a resource is due, when the next is, and when it is overdue.
 
 /**
  * The part of a checkpoint that says what is due. `unproved_at` and `unproved_full_at` are the ends of later scans that
@@ -50,41 +51,41 @@ export function computeDue(input: DueInput): Due {
   const waitEnd = toMs(stored?.due_at);
   const parkedUntil = waitEnd !== null && waitEnd > now ? waitEnd : null;
   if (times.isOff) return { command: null, parkedUntil, nextAt: null, overdueAt: null };
-  const fullAt = fullDueAt(input);
-  const incrementalAt = incrementalDueAt(input);
+  const fullAt = computeFullDueAt(input);
+  const incrementalAt = computeIncrementalDueAt(input);
   const firstAt = Math.min(fullAt, incrementalAt);
   return {
     command: fullAt <= now ? 'backfill' : incrementalAt <= now ? 'sync' : null,
     parkedUntil,
     nextAt: finiteOrNull(Math.max(firstAt, parkedUntil ?? firstAt)),
-    overdueAt: finiteOrNull(overdueAt(input)),
+    overdueAt: finiteOrNull(computeOverdueAt(input)),
   };
 }
 
-function fullDueAt({ times, stored, now }: DueInput): number {
+function computeFullDueAt({ times, stored, now }: DueInput): number {
   if (stored === null || stored.walk_mode === 'full') return now;
   // A full scan that could not be verified is not repeated at once.
   const last = stored.unproved_full_at ?? stored.last_full_at;
-  return last === null ? now : nextAfter(times.full, last, times.jitter, now);
+  return last === null ? now : findNextRun(times.full, last, times.jitter, now);
 }
 
-function incrementalDueAt({ times, stored, now }: DueInput): number {
-  return nextAfter(times.incremental, stored?.unproved_at ?? stored?.last_success_at ?? null, times.jitter, now);
+function computeIncrementalDueAt({ times, stored, now }: DueInput): number {
+  return findNextRun(times.incremental, stored?.unproved_at ?? stored?.last_success_at ?? null, times.jitter, now);
 }
 
 /**
  * Returns the next occurrence after a success, moved by the jitter. A success in the future means that the clock was set
  * back. If it is further ahead than one interval of the schedule, the next run is due now, and stores the correct time.
  */
-function nextAfter(occurrences: Occurrences | null, success: string | null, jitter: number, now: number): number {
+function findNextRun(occurrences: Occurrences | null, success: string | null, jitter: number, now: number): number {
   const at = toMs(success);
   if (occurrences === null || at === null) return Infinity;
   const next = occurrences(at - jitter) + jitter;
   return at - now > next - at ? now : next;
 }
 
-/** After two occurrences without a success, or a first full scan that has not ended in time. */
-function overdueAt({ times, stored, now, watchedSince }: DueInput): number {
+/** A resource is overdue after two occurrences without a success, or without its first full scan in time. */
+function computeOverdueAt({ times, stored, now, watchedSince }: DueInput): number {
   if (stored === null || stored.last_full_at === null) {
     return (toMs(stored?.walk_started_at) ?? watchedSince) + FIRST_SCAN_MS;
   }

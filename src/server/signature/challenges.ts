@@ -57,7 +57,7 @@ export function answerChallenge(
 ): ChallengeAnswer | null {
   const { challenge } = scheme;
   const active = secrets.filter(({ until = Infinity }) => now <= until);
-  if (challenge === 'discord') return verified && jsonText(delivery, 'type') === '1' ? json({ type: 1 }) : null;
+  if (challenge === 'discord') return verified && readJson(delivery, 'type') === '1' ? json({ type: 1 }) : null;
   if (challenge === 'zoom') return verified ? answerZoom(delivery, active) : null;
   const echo = echoChallenge(scheme);
   if (echo === null || !echo.method.some((method) => method === delivery.method)) return null;
@@ -73,8 +73,8 @@ export function answerChallenge(
 }
 
 function answerZoom(delivery: Delivery, [secret]: readonly WebhookSecret[]): ChallengeAnswer | null {
-  const plainToken = jsonText(delivery, 'payload.plainToken') ?? '';
-  const isAsked = jsonText(delivery, 'event') === 'endpoint.url_validation' && SAFE_TEXT.test(plainToken);
+  const plainToken = readJson(delivery, 'payload.plainToken') ?? '';
+  const isAsked = readJson(delivery, 'event') === 'endpoint.url_validation' && SAFE_TEXT.test(plainToken);
   if (!isAsked || secret === undefined) return null;
   return json({ plainToken, encryptedToken: createHmac('sha256', secret.value).update(plainToken).digest('hex') });
 }
@@ -89,7 +89,7 @@ function isVerifyToken(sent: string, secrets: readonly WebhookSecret[]): boolean
   return equal.length > 0;
 }
 
-function jsonText(delivery: Delivery, name: string): string | null {
+function readJson(delivery: Delivery, name: string): string | null {
   return textAt({ from: 'json', name }, delivery, NO_PARTS);
 }
 

@@ -30,7 +30,8 @@ interface RecordFilesContext {
   scrub: (text: string) => string;
 }
 
-const NO_ERROR_NOT_DUE = { due_at: null, attempts: 0, code: null, error: null } as const;
+/** No error, and no attempt is due. */
+const NO_ERROR = { due_at: null, attempts: 0, code: null, error: null } as const;
 const NO_CONTENT = {
   store: null,
   sha256: null,
@@ -88,7 +89,7 @@ function newRow(
     version: (before?.version ?? 0) + 1,
     url,
     next_url: null,
-    ...NO_ERROR_NOT_DUE,
+    ...NO_ERROR,
     ...(fault === null ? { status: 'waiting', due_at: at } : { ...REFUSED, error: fault }),
     record_hash: hash,
     fetched_at: null,
@@ -97,7 +98,7 @@ function newRow(
   };
 }
 
-/** Makes a current file due again if its record or address changed, or as `isForced` says. */
+/** Makes a current file due again if its record or address changed, or if `isForced` requires it. */
 function markDueIfChanged(
   own: Kysely<OwnTables>,
   { stores, isForced, at }: RecordFilesContext,
@@ -111,13 +112,13 @@ function markDueIfChanged(
   if (isSame && (!isForced || (isDone && !isInOtherStore))) return [];
   // A stored file keeps its `url` until the content at the new one is fetched.
   const address = row.sha256 === null ? { url, next_url: null } : { next_url: url === row.url ? null : url };
-  return [changeFile(own, row, { ...NO_ERROR_NOT_DUE, ...address, record_hash: hash, status: 'waiting', due_at: at })];
+  return [changeFile(own, row, { ...NO_ERROR, ...address, record_hash: hash, status: 'waiting', due_at: at })];
 }
 
 /** Returns the change that makes the current row that of an earlier content. */
 function endedChange(row: FileRow, at: TimestampText): Partial<FileRow> {
   const valid_to = at < row.valid_from ? row.valid_from : at;
-  return { ...NO_ERROR_NOT_DUE, status: 'stored', next_url: null, valid_to };
+  return { ...NO_ERROR, status: 'stored', next_url: null, valid_to };
 }
 
 /** Ends the content of a file, which has none from then on, for the reason in `change`. */
@@ -181,14 +182,7 @@ export function saveOutcome(own: Kysely<OwnTables>, row: FileRow, outcome: FileO
     case 'fetched':
     case 'unchanged': {
       const { url, content } = outcome;
-      const stored = {
-        ...NO_ERROR_NOT_DUE,
-        next_url: null,
-        ...content,
-        status: 'stored',
-        url,
-        fetched_at: at,
-      } as const;
+      const stored = { ...NO_ERROR, next_url: null, ...content, status: 'stored', url, fetched_at: at } as const;
       if (row.sha256 === null || row.sha256 === content.sha256) return [changeFile(own, row, stored)];
       const before = endedChange(row, at);
       return replaceFile(own, row, before, { ...stored, valid_from: before.valid_to ?? at, valid_to: null });
@@ -199,14 +193,7 @@ export function saveOutcome(own: Kysely<OwnTables>, row: FileRow, outcome: FileO
         outcome.is === 'gone'
           ? { code: 'file_gone', error: 'the service no longer has it' }
           : { code: outcome.code, error: outcome.reason };
-      const change = {
-        ...NO_ERROR_NOT_DUE,
-        next_url: null,
-        status: outcome.is,
-        url: outcome.url,
-        fetched_at: at,
-        ...why,
-      };
+      const change = { ...NO_ERROR, next_url: null, status: outcome.is, url: outcome.url, fetched_at: at, ...why };
       return endContent(own, row, change, at);
     }
     case 'deferred':

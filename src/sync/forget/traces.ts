@@ -118,7 +118,7 @@ const MIN_VALUE_CHARS = 8;
  * the values beyond stay in the messages; rows, versions and rejects are erased in any case.
  */
 const MAX_VALUES = 5_000;
-/** A longer value is never quoted whole. */
+/** Messages quote at most this many characters of a value. */
 const MAX_QUOTED_CHARS = 80;
 
 /** All texts and numbers in stored bodies; a body that is not JSON has none. */
@@ -135,7 +135,7 @@ export function collectValues(bodies: readonly string[]): Set<string> {
     try {
       collect(parseJson(body));
     } catch {
-      // It is erased as a whole; its values are not searched elsewhere.
+      // Such a body is erased, but its values cannot be searched in other texts.
     }
   }
   return found;

@@ -57,7 +57,7 @@ export async function openInbox(
       if (updates.some(({ erases }) => erases)) await clean();
     },
     figures: async () => {
-      // Fails at once if the server is away, instead of waiting for it.
+      // Fails at once if the server cannot be reached, instead of waiting for it.
       await execute(database, { retryForMs: 0 })('SELECT 1');
       return countDeliveries(own);
     },
