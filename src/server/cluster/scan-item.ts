@@ -53,8 +53,9 @@ export async function queueNewScan(
   for (;;) {
     const { id, isStarted } = await queue.put(item);
     const report = parseResult(await queue.outcome(id, signal));
-    const isTooSmall = item.command === 'backfill' && report.resources[0]?.mode !== 'full';
-    if (report.status === 'interrupted' || !(isStarted || isTooSmall)) return report;
+    const isIncremental = report.resources[0]?.mode !== 'full';
+    const isEnough = !isStarted && !(item.command === 'backfill' && isIncremental);
+    if (isEnough || report.status === 'interrupted') return report;
     await clock.sleep(REQUEUE_MS, signal);
   }
 }

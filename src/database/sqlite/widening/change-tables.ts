@@ -71,11 +71,8 @@ function readDependents(db: Database, tables: readonly string[], others: string)
  * objects again. Throws `TableInUseError` if the expression of an index no longer fits the column.
  */
 function widenColumns(db: Database, changes: readonly ShapeChange[]): void {
-  const dropped = readDependents(
-    db,
-    [...new Set(changes.map(({ table }) => table))],
-    `OR "type" IN ('view', 'trigger')`,
-  );
+  const tables = [...new Set(changes.map(({ table }) => table))];
+  const dropped = readDependents(db, tables, `OR "type" IN ('view', 'trigger')`);
   // IF EXISTS, because a dropped view takes its triggers with it.
   for (const { type, name } of dropped) db.exec(`DROP ${type.toUpperCase()} IF EXISTS ${id(name)}`);
   for (const change of changes) for (const statement of widenColumn(change)) db.exec(statement);
