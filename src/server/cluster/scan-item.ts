@@ -1,5 +1,3 @@
-// Syncs that processes on one Postgres share as items of a queue. Example: the schedule of one process finds a resource due;
-// it queues the sync and waits for the report (`queueScan`), while another process takes the item (`performScan`).
 import { z } from 'zod';
 import { readCheckpoint } from '../../database/state/checkpoints.ts';
 import type { Clock } from '../../model/clock.ts';
@@ -11,6 +9,9 @@ import { PausedResources } from '../controls/paused-resources.ts';
 import type { StoredSuccess } from '../schedule/due.ts';
 import type { ItemEnd, ScanItem } from '../work-items/work-items.ts';
 import type { WorkQueue } from '../work-items/work-queue.ts';
+
+// Syncs that processes on one Postgres share as items of a queue. Example: the schedule of one process finds a resource due;
+// it queues the sync and waits for the report (`queueScan`), while another process takes the item (`performScan`).
 
 /** The result of a scan item: the report of its run, or why there was none. */
 export type ScanItemResult = { report: RunReport } | { error: { code: string; message: string; hint?: string } };
@@ -53,8 +54,9 @@ export async function queueNewScan(
   for (;;) {
     const { id, isStarted } = await queue.put(item);
     const report = parseResult(await queue.outcome(id, signal));
-    const isTooSmall = item.command === 'backfill' && report.resources[0]?.mode !== 'full';
-    if (report.status === 'interrupted' || !(isStarted || isTooSmall)) return report;
+    const isIncremental = report.resources[0]?.mode !== 'full';
+    const isEnough = !isStarted && !(item.command === 'backfill' && isIncremental);
+    if (isEnough || report.status === 'interrupted') return report;
     await clock.sleep(REQUEUE_MS, signal);
   }
 }

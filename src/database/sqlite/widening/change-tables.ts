@@ -1,5 +1,3 @@
-// Creates, widens, replaces and drops the tables of a resource, within the caller's transaction. SQLite changes no column that
-// a view, index or trigger names: these are dropped before, and created again afterwards.
 import type { Database } from 'better-sqlite3';
 import type { CompiledQuery } from 'kysely';
 import { ConfigError, messageOf } from '../../../model/errors.ts';
@@ -7,17 +5,12 @@ import type { Column, ShapeChange, TableShape } from '../../../model/table.ts';
 import type { ColumnType } from '../../../model/vocabulary.ts';
 import { columnDefinitions } from '../../table-layout.ts';
 import type { ViewChange } from '../../view-dialect.ts';
-import {
-  growthOutdated,
-  type ShapeGrowth,
-  tableExists,
-  TableInUseError,
-  type TableRemoval,
-  type TableStaging,
-  type TableSwap,
-} from '../../warehouse.ts';
+import { growthOutdated, type ShapeGrowth, tableExists, TableInUseError, type TableRemoval, type TableStaging, type TableSwap } from '../../warehouse.ts';
 import { NUMBER_TEXT } from '../connection/open-file.ts';
 import { VIEW_DIALECT } from '../views/dialect.ts';
+
+// Creates, widens, replaces and drops the tables of a resource, within the caller's transaction. SQLite changes no column that
+// a view, index or trigger names: these are dropped before, and created again afterwards.
 
 const { id } = VIEW_DIALECT;
 
@@ -71,11 +64,8 @@ function readDependents(db: Database, tables: readonly string[], others: string)
  * objects again. Throws `TableInUseError` if the expression of an index no longer fits the column.
  */
 function widenColumns(db: Database, changes: readonly ShapeChange[]): void {
-  const dropped = readDependents(
-    db,
-    [...new Set(changes.map(({ table }) => table))],
-    `OR "type" IN ('view', 'trigger')`,
-  );
+  const tables = [...new Set(changes.map(({ table }) => table))];
+  const dropped = readDependents(db, tables, `OR "type" IN ('view', 'trigger')`);
   // IF EXISTS, because a dropped view takes its triggers with it.
   for (const { type, name } of dropped) db.exec(`DROP ${type.toUpperCase()} IF EXISTS ${id(name)}`);
   for (const change of changes) for (const statement of widenColumn(change)) db.exec(statement);
