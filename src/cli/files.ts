@@ -1,3 +1,4 @@
+// `content-sync files`: status, verification and pruning of the files of records (images and others) in their stores.
 import { Command } from 'commander';
 import type { Kysely } from 'kysely';
 import type { SourceSettings } from '../config/settings.ts';
@@ -12,9 +13,14 @@ import type { SourceFiles } from '../sync/files/owned-stores.ts';
 import { type FilesPruned, pruneFiles } from '../sync/files/prune.ts';
 import { type FaultyFile, FILE_FAULTS, type FilesVerified, verifyFiles } from '../sync/files/verify-files.ts';
 import { alignedLines, type CliContext, EXIT_CODES, printReport } from './command/context.ts';
-import { type ChosenSource, forEachSource, resourceCommand, sourceCommand, type SourceOptions, whileOpen } from './command/sources.ts';
-
-// `content-sync files`: status, verification and pruning of the files of records (images and others) in their stores.
+import {
+  type ChosenSource,
+  forEachSource,
+  resourceCommand,
+  sourceCommand,
+  type SourceOptions,
+  whileOpen,
+} from './command/sources.ts';
 
 export function filesCommand(context: CliContext): Command {
   return new Command('files')

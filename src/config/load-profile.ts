@@ -1,15 +1,25 @@
+// Loads a profile (`loadProfile`). `extends: family-odata` makes a profile inherit the fields of another one; a resource may
+// extend another resource, and all resources inherit `defaults`. The fields are merged here, and then checked. A fault is
+// reported with the file and line from which the wrong field comes.
 import { existsSync, readdirSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { checkValue } from './file/check-value.ts';
 import { interpolate, type InterpolationContext } from './file/interpolate.ts';
 import { secretsIn } from './file/secret-fields.ts';
-import { type Fault, type FieldPath, isPlainMap, mapTexts, partAt, readYamlFile, replaceAt, type SettingsFinding, valueAt, type YamlFile } from './file/yaml-file.ts';
+import {
+  type Fault,
+  type FieldPath,
+  isPlainMap,
+  mapTexts,
+  partAt,
+  readYamlFile,
+  replaceAt,
+  type SettingsFinding,
+  valueAt,
+  type YamlFile,
+} from './file/yaml-file.ts';
 import { type Profile, profileSchema } from './profile/profile.ts';
-
-// Loads a profile (`loadProfile`). `extends: family-odata` makes a profile inherit the fields of another one; a resource may
-// extend another resource, and all resources inherit `defaults`. The fields are merged here, and then checked. A fault is
-// reported with the file and line from which the wrong field comes.
 
 /** A loaded profile; null if it has faults. */
 export interface LoadedProfile {

@@ -1,3 +1,6 @@
+// Fits the tables of a resource to its records. Example: all values of `size` were numbers, and a record has the text `9 MB`.
+// `shapeAndGrow` makes `size` a column of texts, in the views too, and `finishReshape` rewrites the rows whose values the new
+// type stores differently. After a scan, `maintainKeys` creates missing indexes.
 import { setImmediate } from 'node:timers/promises';
 import type { CompiledQuery } from 'kysely';
 import type { Relations, ResourceProfile } from '../config/profile/profile.ts';
@@ -21,10 +24,6 @@ import type { ShapeProfile } from '../rows/shape-tree.ts';
 import { growCalendarForRows, planViewGrowth, type ViewGrowth } from './grow-views.ts';
 import type { LoadContext } from './load-context.ts';
 import { shapeOf } from './prepare-page.ts';
-
-// Fits the tables of a resource to its records. Example: all values of `size` were numbers, and a record has the text `9 MB`.
-// `shapeAndGrow` makes `size` a column of texts, in the views too, and `finishReshape` rewrites the rows whose values the new
-// type stores differently. After a scan, `maintainKeys` creates missing indexes.
 
 /**
  * Shapes records into rows and widens the tables to hold them. If an external object, such as a user's view, keeps a column

@@ -1,3 +1,5 @@
+// Keeps one source open and fresh while `serve` runs: schedule, deliveries, confirmed deletes, files. Several processes on one
+// Postgres may serve the same source; only the one that leads it runs what is due.
 import type { Logger } from 'pino';
 import type { ResourceProfile } from '../config/profile/profile.ts';
 import type { SourceSettings } from '../config/settings.ts';
@@ -25,9 +27,6 @@ import { createPings, type Pings } from './ping.ts';
 import type { ScheduleParts, ScheduleState } from './schedule/resource.ts';
 import { Scheduler } from './schedule/scheduler.ts';
 import { SourceActivity } from './source-activity.ts';
-
-// Keeps one source open and fresh while `serve` runs: schedule, deliveries, confirmed deletes, files. Several processes on one
-// Postgres may serve the same source; only the one that leads it runs what is due.
 
 /** Does the work on a source: in this process (`local-work.ts`), or in any process of the cluster (`cluster/cluster.ts`). */
 export interface SourceWork {

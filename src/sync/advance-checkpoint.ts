@@ -1,14 +1,13 @@
+// Computes the checkpoint after a page (`checkpointAfter`): the next position, or the new cursor after the last page.
+//
+// The cursor is the time up to which every change is stored; the next sync requests `updated_since=<cursor>`. The columns
+// `walk_*` describe the scan in progress, `unproved_*` the end of a scan that may have missed records.
 import { toEpochMs } from '../checks/since.ts';
 import type { CheckpointRow } from '../database/own-tables.ts';
 import { NO_SCAN } from '../database/state/checkpoints.ts';
 import type { DatedKey } from '../load/page-loader.ts';
 import type { TimeZone } from '../model/time-zone.ts';
 import { timestampMs, timestampText } from '../model/timestamp-text.ts';
-
-// Computes the checkpoint after a page (`checkpointAfter`): the next position, or the new cursor after the last page.
-//
-// The cursor is the time up to which every change is stored; the next sync requests `updated_since=<cursor>`. The columns
-// `walk_*` describe the scan in progress, `unproved_*` the end of a scan that may have missed records.
 
 /** The part of a page that moves a checkpoint. */
 interface LoadedPage {

@@ -117,16 +117,17 @@ async function verifyIdentity(
  * post, starts after that one.
  */
 function startInOrder(options: RunOptions, parts: readonly PreparedResource[]): Promise<ResourceReport>[] {
-  const begun = new Map<string, Promise<ResourceReport>>();
-  const begin = (part: PreparedResource): Promise<ResourceReport> => {
-    const { resource } = part.run;
-    const parent = parts.find(({ run }) => run.resource === findParent(part.context.profile));
-    const run =
-      begun.get(resource) ?? (parent === undefined ? runResource(options, part) : beginAfter(begin(parent), part));
-    begun.set(resource, run);
-    return run;
+  const started = new Map<string, Promise<ResourceReport>>();
+  const startOnce = (part: PreparedResource): Promise<ResourceReport> => {
+    const report = started.get(part.run.resource) ?? start(part);
+    started.set(part.run.resource, report);
+    return report;
   };
-  const beginAfter = async (parent: Promise<ResourceReport>, part: PreparedResource): Promise<ResourceReport> => {
+  const start = (part: PreparedResource): Promise<ResourceReport> => {
+    const parent = parts.find(({ run }) => run.resource === findParent(part.context.profile));
+    return parent === undefined ? runResource(options, part) : startAfter(startOnce(parent), part);
+  };
+  const startAfter = async (parent: Promise<ResourceReport>, part: PreparedResource): Promise<ResourceReport> => {
     const { status, resource } = await parent;
     const isSynced = status === 'ok' || status === 'partial';
     const { warehouse } = part.context;
@@ -134,7 +135,7 @@ function startInOrder(options: RunOptions, parts: readonly PreparedResource[]): 
     const stopped = part.stopped ?? (isSynced || part.plan === null ? null : notSynced(resource));
     return runResource(options, { ...part, stopped });
   };
-  return parts.map(begin);
+  return parts.map(startOnce);
 }
 
 /** One resource's part of a run. An error that stops its scan becomes its report; only a broken warehouse throws. */
@@ -147,6 +148,7 @@ function runResource(options: RunOptions, part: PreparedResource): Promise<Resou
   });
 }
 
+/** Syncs a resource, and stores and reports how its part of the run ended. */
 async function syncAndStore(context: RunContext, part: PreparedResource, options: RunOptions): Promise<ResourceReport> {
   const { warehouse, owned, clock, progress, watcher } = context;
   const { shape: shapeBefore, resource } = owned;

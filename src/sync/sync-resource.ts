@@ -1,3 +1,4 @@
+// Syncs one resource: brings its copy up to date with the service. `syncResource` shows the procedure.
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { CheckpointRow } from '../database/own-tables.ts';
 import { readCheckpoint } from '../database/state/checkpoints.ts';
@@ -17,8 +18,6 @@ import { syncReports } from './reports/sync-reports.ts';
 import type { RunContext } from './run-progress.ts';
 import { findUnseenKeys, type FinishedScan, MAX_FETCHED_ALONE, scanUntilComplete } from './scan/scan-until-complete.ts';
 import { storeVerifiedFields, verifyEmptyListing, warnOfUnverified } from './verify-profile.ts';
-
-// Syncs one resource: brings its copy up to date with the service. `syncResource` shows the procedure.
 
 /**
  * Syncs one resource as planned. `scan/load-pages.ts` is the loop in which pages become rows. `isFilterTrusted` is false

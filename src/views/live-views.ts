@@ -1,11 +1,17 @@
+// The views of live rows, `<table>_live`, and of the files of records, `<resource>_files` and `<resource>_files_live`.
 import type { Column, TableShape } from '../model/table.ts';
 import { visibleText } from '../model/visible-text.ts';
 import type { ColumnType } from '../model/vocabulary.ts';
 import { columnPathOf, pathText } from '../rows/columns/column-name.ts';
 import { updatedColumns } from '../rows/columns/updated-time.ts';
-import { columnWithoutSource, type PlannedViews, type View, type ViewColumn, type ViewedResource, type ViewModel } from './view.ts';
-
-// The views of live rows, `<table>_live`, and of the files of records, `<resource>_files` and `<resource>_files_live`.
+import {
+  columnWithoutSource,
+  type PlannedViews,
+  type View,
+  type ViewColumn,
+  type ViewedResource,
+  type ViewModel,
+} from './view.ts';
 
 /** `<table>_live` for each table and child table: the live rows, with the source's columns. */
 export function liveViews(model: ViewModel): View[] {

@@ -72,7 +72,7 @@ export async function verifyEnd(listing: ListingParts, read: ReadPage, step: Las
     if (more === null) return step.end ?? 'total';
     return missingFault(
       `The last page by page.style ${resource.page.style} says that more follows at ${more}`,
-      UNNAMED,
+      'If that is where the service tells of more pages, name it in the page section of the profile.',
     );
   }
   const result = more === null ? await requestSmallerPage(listing, read) : 'names_none';
@@ -86,8 +86,6 @@ export async function verifyEnd(listing: ListingParts, read: ReadPage, step: Las
   if (!acceptsEnd && isMoreLikely) throw pageError(fault, read.request);
   return fault;
 }
-
-const UNNAMED = 'If that is where the service tells of more pages, name it in the page section of the profile.';
 
 /** Returns the fault of keyset pages that begin after a value which several records may share; null for any others. */
 function findSharedValueFault({ page, id, partition }: ReadableResource): PageFault | null {

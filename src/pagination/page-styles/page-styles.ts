@@ -82,6 +82,7 @@ const STYLES: { [S in keyof PageProfiles]: (profile: PageProfiles[S]) => PageSty
   single: () => ({ first: {}, next: () => ({ end: 'whole' }), mayHideNumbers: false, positions: null }),
 };
 
+/** Returns the page style of a profile. Every scan calls it first. */
 export function openPageStyle<S extends keyof PageProfiles>(profile: PageProfiles[S] & { style: S }): PageStyle {
   return STYLES[profile.style](profile);
 }

@@ -84,9 +84,9 @@ function toMessage(status: 'firing' | 'over', all: readonly ReportedProblem[], c
   const names = sources.length > MAX_TITLE_SOURCES ? formatCount(sources.length, 'source') : formatNames(problems);
   const titles = kinds.map((kind) => ALERT_TITLES[kind]).join(', ');
   const paragraphs = groups.slice(0, MAX_GROUPS).map((group) => formatGroup(status, group, now));
-  const things = problems.slice(0, MAX_THINGS).map(({ cause: _cause, since, ...thing }) => {
-    return { ...thing, since: new Date(since).toISOString() };
-  });
+  const things = problems
+    .slice(0, MAX_THINGS)
+    .map(({ cause: _cause, since, ...thing }) => Object.assign(thing, { since: new Date(since).toISOString() }));
   return {
     status,
     title: `content-sync: ${status === 'over' ? 'over: ' : ''}${titles}: ${names}`,

@@ -1,3 +1,5 @@
+// Syncs that processes on one Postgres share as items of a queue. Example: the schedule of one process finds a resource due;
+// it queues the sync and waits for the report (`queueScan`), while another process takes the item (`performScan`).
 import { z } from 'zod';
 import { readCheckpoint } from '../../database/state/checkpoints.ts';
 import type { Clock } from '../../model/clock.ts';
@@ -9,9 +11,6 @@ import { PausedResources } from '../controls/paused-resources.ts';
 import type { StoredSuccess } from '../schedule/due.ts';
 import type { ItemEnd, ScanItem } from '../work-items/work-items.ts';
 import type { WorkQueue } from '../work-items/work-queue.ts';
-
-// Syncs that processes on one Postgres share as items of a queue. Example: the schedule of one process finds a resource due;
-// it queues the sync and waits for the report (`queueScan`), while another process takes the item (`performScan`).
 
 /** The result of a scan item: the report of its run, or why there was none. */
 export type ScanItemResult = { report: RunReport } | { error: { code: string; message: string; hint?: string } };

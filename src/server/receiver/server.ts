@@ -1,9 +1,8 @@
+// The HTTP server of webhooks and pages, with limits on the resources that an unknown client can use.
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { ConfigError } from '../../model/errors.ts';
 import type { ReceiverLimits } from './setup.ts';
-
-// The HTTP server of webhooks and pages, with limits on the resources that an unknown client can use.
 
 const MAX_HEADER_BYTES = 16_384;
 const MAX_HEADERS = 100;

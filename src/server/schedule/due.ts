@@ -1,11 +1,10 @@
+// Computes from schedule and stored state which sync of a resource is due, when the next is, and when it is overdue.
 import { createHash } from 'node:crypto';
 import { type Occurrences, occurrencesOf } from '../../config/cron.ts';
 import type { ScheduleSettings } from '../../config/settings.ts';
 import type { CheckpointRow } from '../../database/own-tables.ts';
 import { timestampMs } from '../../model/timestamp-text.ts';
 import type { SyncCommand } from '../../sync/plan.ts';
-
-// Computes from schedule and stored state which sync of a resource is due, when the next is, and when it is overdue.
 
 /**
  * The part of a checkpoint that says what is due. `unproved_at` and `unproved_full_at` are the ends of later scans that

@@ -49,9 +49,11 @@ export async function swapTables(database: PostgresSchema, swap: TableSwap): Pro
 async function swapIn(session: Session, swap: TableSwap): Promise<void> {
   const { shape, names, dropped, existingViews, views, statements, claim } = swap;
   const { execute } = session;
+  // Fails if tables or views have changed since the swap was planned, or if a restriction would be lost.
   await session.runAll([{ ...asStep(claim), errorIfNoRow: growthOutdated }, ...renameFormerViews(views)]);
   await refuseLostRestrictions(session, dropped, PUBLICATIONS);
   const restoreStatements = await readRestoreStatements(session, swap);
+  // The views are emptied first, because Postgres drops no table on which a view depends.
   const managed = new Set([...existingViews.keys(), ...views.map(({ name }) => name)]);
   const plan = await planViewChanges(session, views, []);
   await lockTables(session, dropped, await emptyViews(session, [...managed], dropped));
@@ -67,7 +69,7 @@ async function swapIn(session: Session, swap: TableSwap): Promise<void> {
     await execute(`ALTER INDEX ${quoted(before)} RENAME TO ${quoted(prefixedName('_sync_deleted_', root.name))}`);
   }
   await session.runAll(statements.map(asStep));
-  // All views were emptied above, so all are created again.
+  // All views are created again.
   const detached = new Map(views.map(({ name }) => [name, '']));
   for (const statement of createViews({ ...plan, retyped: [], detached }, new Map())) await execute(statement);
   for (const statement of restoreStatements) await execute(statement);

@@ -1,3 +1,5 @@
+// Creates, widens, replaces and drops the tables of a resource, within the caller's transaction. SQLite changes no column that
+// a view, index or trigger names: these are dropped before, and created again afterwards.
 import type { Database } from 'better-sqlite3';
 import type { CompiledQuery } from 'kysely';
 import { ConfigError, messageOf } from '../../../model/errors.ts';
@@ -5,12 +7,17 @@ import type { Column, ShapeChange, TableShape } from '../../../model/table.ts';
 import type { ColumnType } from '../../../model/vocabulary.ts';
 import { columnDefinitions } from '../../table-layout.ts';
 import type { ViewChange } from '../../view-dialect.ts';
-import { growthOutdated, type ShapeGrowth, tableExists, TableInUseError, type TableRemoval, type TableStaging, type TableSwap } from '../../warehouse.ts';
+import {
+  growthOutdated,
+  type ShapeGrowth,
+  tableExists,
+  TableInUseError,
+  type TableRemoval,
+  type TableStaging,
+  type TableSwap,
+} from '../../warehouse.ts';
 import { NUMBER_TEXT } from '../connection/open-file.ts';
 import { VIEW_DIALECT } from '../views/dialect.ts';
-
-// Creates, widens, replaces and drops the tables of a resource, within the caller's transaction. SQLite changes no column that
-// a view, index or trigger names: these are dropped before, and created again afterwards.
 
 const { id } = VIEW_DIALECT;
 
