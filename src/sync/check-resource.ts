@@ -23,7 +23,7 @@ import {
 import { timesFindings } from '../checks/times.ts';
 import type { ReportWindows } from '../config/profile/incremental.ts';
 import type { Profile } from '../config/profile/profile.ts';
-import { asksForEnd } from '../config/profile/resource.ts';
+import { sendsRangeEnd } from '../config/profile/resource.ts';
 import type { SourceRecord } from '../model/json.ts';
 import { timeZone } from '../model/time-zone.ts';
 import type { Page } from '../pagination/page.ts';
@@ -136,7 +136,7 @@ function sampleQuery({ profile, clock }: RequestContext): ExtraQuery {
   const { windows } = profile;
   if (windows === null) return {};
   const { one, two } = sampleRanges(windows, clock.now());
-  const hasEnd = asksForEnd(profile);
+  const hasEnd = sendsRangeEnd(profile);
   return rangeQuery(windows, hasEnd ? two : one, hasEnd);
 }
 
@@ -147,7 +147,7 @@ function sampleQuery({ profile, clock }: RequestContext): ExtraQuery {
 async function windowsFinding(context: RequestContext, windows: ReportWindows): Promise<CheckFinding> {
   const { profile, clock } = context;
   const { one, two } = sampleRanges(windows, clock.now());
-  const hasEnd = asksForEnd(profile);
+  const hasEnd = sendsRangeEnd(profile);
   const reading = dayReading(profile, windows);
   const recordsOf = async (range: ReportRange) => {
     const found = { records: [] as SourceRecord[], isReadToEnd: false };

@@ -5,7 +5,7 @@
 // have seen as many distinct records as the service states as its total.
 import { setImmediate as yieldToEvents } from 'node:timers/promises';
 import type { ReportWindows } from '../../config/profile/incremental.ts';
-import { asksForEnd } from '../../config/profile/resource.ts';
+import { sendsRangeEnd } from '../../config/profile/resource.ts';
 import type { WindowRow } from '../../database/own-tables.ts';
 import { freshCheckpoint } from '../../database/state/checkpoints.ts';
 import type { Forgotten } from '../../database/state/forgotten.ts';
@@ -192,7 +192,7 @@ async function* readReportPages(
     comparesTotals && hasMissingRows(compareTotals(windows.totals, body, page.records));
   const options = {
     windows,
-    hasEnd: asksForEnd(context.profile),
+    hasEnd: sendsRangeEnd(context.profile),
     lane: 'backfill',
     fullPageSize: null,
     maxWindows: Infinity,
