@@ -31,7 +31,6 @@ export interface LoadablePage {
   requestedAt: number;
 }
 
-/** A page compared with what the warehouse holds. */
 export interface PreparedPage extends KeyedRecords {
   /** Number of records that were dropped because an operator had them erased. */
   forgotten: number;
@@ -222,7 +221,6 @@ export function keyOf(record: { key: string }): string {
   return record.key;
 }
 
-/** How records of a page differ from their rows. */
 interface Difference {
   inserts: KeyedRecord[];
   /** Records with a row that has other content; their `version` is set. */

@@ -27,14 +27,12 @@ interface ServeSourcesOptions {
 /** Returns the inbox of a source that receives webhooks. */
 type FindInbox = (source: string) => ReceivedInbox;
 
-/** A source that is kept fresh, and the inputs of its status. */
 interface ServedSource {
   supervisor: SourceSupervisor;
   parts: StatusParts;
 }
 
-/** Max sources that are opened in parallel. */
-const MAX_OPENING = 3;
+const MAX_PARALLEL_OPENINGS = 3;
 
 /**
  * Prepares all sources, and opens them when `start` is called. The supervisor of a source runs its schedule. On SQLite it
@@ -46,7 +44,7 @@ export async function serveSources(options: ServeSourcesOptions) {
   const sources = Object.values(settings.sources);
   const watched = new Map(sources.map((source) => [source.name, watchSource(source, options, 'debug')]));
   const served = new Map<string, ServedSource>();
-  const opening = new PQueue({ concurrency: MAX_OPENING });
+  const opening = new PQueue({ concurrency: MAX_PARALLEL_OPENINGS });
   const shared = [...watched.values()].filter(({ source }) => isShared(source));
   const cluster = new Cluster(options, shared);
   let isStopping = false;

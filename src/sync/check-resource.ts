@@ -24,7 +24,7 @@ import {
 import { timesFindings } from '../checks/times.ts';
 import type { ReportWindows } from '../config/profile/incremental.ts';
 import type { Profile } from '../config/profile/profile.ts';
-import { asksForEnd } from '../config/profile/resource.ts';
+import { sendsRangeEnd } from '../config/profile/resource.ts';
 import type { SourceRecord } from '../model/json.ts';
 import { timeZone } from '../model/time-zone.ts';
 import type { Page } from '../pagination/page.ts';
@@ -33,11 +33,11 @@ import { fieldAt } from '../rows/records/as-record.ts';
 import { refuseOutside } from './reports/read-range.ts';
 import {
   addDays,
-  toDay,
   dayReading,
   localDay,
   rangeQuery,
   type ReportRange,
+  toDay,
   windowAt,
 } from './reports/report-windows.ts';
 
@@ -137,7 +137,7 @@ function sampleQuery({ profile, clock }: RequestContext): ExtraQuery {
   const { windows } = profile;
   if (windows === null) return {};
   const { one, two } = sampleRanges(windows, clock.now());
-  const hasEnd = asksForEnd(profile);
+  const hasEnd = sendsRangeEnd(profile);
   return rangeQuery(windows, hasEnd ? two : one, hasEnd);
 }
 
@@ -148,7 +148,7 @@ function sampleQuery({ profile, clock }: RequestContext): ExtraQuery {
 async function windowsFinding(context: RequestContext, windows: ReportWindows): Promise<CheckFinding> {
   const { profile, clock } = context;
   const { one, two } = sampleRanges(windows, clock.now());
-  const hasEnd = asksForEnd(profile);
+  const hasEnd = sendsRangeEnd(profile);
   const reading = dayReading(profile, windows);
   const readSample = async (range: ReportRange) => {
     const found = { records: [] as SourceRecord[], isReadToEnd: false };

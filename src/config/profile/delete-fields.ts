@@ -43,7 +43,6 @@ export const goneSchema = z
     error: 'expected a place in the body, because a status of success alone says that the record is there',
   });
 
-/** Fields of a resource for fetching one record. */
 export const itemFields = {
   /** Path of one record, with `{id}`; null if a record cannot be fetched individually. */
   item: z
@@ -106,14 +105,14 @@ const deleteFeedFields = z.strictObject({
 
 /** A listing of deletes, besides that of the records. */
 export const deleteFeedSchema = deleteFeedFields
-  .refine(({ at, ...request }) => at !== null || !holdsSince(request), {
+  .refine(({ at, ...request }) => at !== null || !usesSince(request), {
     path: ['at'],
     error: 'expected the field with the time of the delete, because {since} goes by it',
   })
   .refine(({ method, body }) => method === 'POST' || body === null, NEEDS_POST);
 
-/** True if a request of the feed has a place for `{since}`. */
-function holdsSince({ path, query, headers, body }: Record<string, unknown>): boolean {
+/** True if requests of the feed contain `{since}`. */
+function usesSince({ path, query, headers, body }: Record<string, unknown>): boolean {
   return variablesIn([path, query, headers, body]).includes('since');
 }
 
@@ -138,7 +137,6 @@ const deletedSchema = z
   .nullable()
   .default(null);
 
-/** Fields of a resource for how a service reports deletes. */
 export const deleteFields = {
   deleted: documented(deletedSchema)(
     'Fields that mark a record as deleted (a tombstone). Its row is deleted without further verification, or held with too many others.',
@@ -169,7 +167,7 @@ export const deleteFields = {
 };
 
 /** A path in the body of a response of the feed, or `header:<name>`. */
-const feedAnswerPlace = z.string().min(1);
+const feedResponsePath = z.string().min(1);
 const { method, headers, body } = requestFields;
 
 const request = {
@@ -191,13 +189,13 @@ const request = {
 const startSchema = z.union([
   z.strictObject({
     ...request,
-    cursor: feedAnswerPlace.meta({
+    cursor: feedResponsePath.meta({
       description: 'Where the response has the current end of the feed.',
       examples: ['last_seq', 'header:X-Sequence'],
     }),
   }),
   z.strictObject({
-    walk: documented(feedAnswerPlace)('Where the last page of a full scan has the first cursor.', ['nextSyncToken']),
+    walk: documented(feedResponsePath)('Where the last page of a full scan has the first cursor.', ['nextSyncToken']),
   }),
 ]);
 
@@ -224,7 +222,7 @@ export const changeFeedSchema = z
       description: 'Fields by which an entry says that its record is deleted.',
       examples: [{ field: 'deleted' }, { field: 'sys.type', in: ['DeletedEntry'], at: 'sys.deletedAt' }],
     }),
-    next: documented(feedAnswerPlace.nullable().default(null))(
+    next: documented(feedResponsePath.nullable().default(null))(
       'Where the response has the next cursor: a path, or `header:` and a name.',
       ['last_seq', 'nextSyncUrl'],
     ),
@@ -232,12 +230,12 @@ export const changeFeedSchema = z
       'Instead of `next`: the field of the last entry that is the next cursor.',
       ['id'],
     ),
-    next_page: documented(feedAnswerPlace.nullable().default(null))(
+    next_page: documented(feedResponsePath.nullable().default(null))(
       'Where a response names its next page, `{page}` in templates; the last one names the cursor.',
       ['nextPageToken'],
     ),
     url: documented(z.boolean().default(false))('True if `next`, `next_page` and `start` are URLs.', [true]),
-    more: documented(feedAnswerPlace.nullable().default(null))(
+    more: documented(feedResponsePath.nullable().default(null))(
       'Where a response says that more follows. Null: an empty page or an unchanged cursor ends it.',
       ['pending', 'has_more'],
     ),

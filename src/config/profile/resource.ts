@@ -52,7 +52,6 @@ const resourceFields = writtenFields.transform(({ incremental: changes, ...field
   return { ...fields, incremental, feed, mask: pendingMask(fields) };
 });
 
-/** The fields of a resource, with defaults. */
 type ResourceFields = z.output<typeof resourceFields>;
 
 /** The schema of a resource. With partitions, the value of the partition becomes the first part of the key. */
@@ -69,13 +68,13 @@ interface ResourceFault {
 }
 
 function resourceFaults(resource: ResourceFields): ResourceFault[] {
-  const keyed = withPartitionKey(resource);
+  const withKey = withPartitionKey(resource);
   return [
     ...requestFaults(resource),
     ...recordFaults(resource),
-    ...feedFaults(keyed),
+    ...feedFaults(withKey),
     ...windowFaults(resource),
-    ...fieldFaults(keyed),
+    ...fieldFaults(withKey),
   ];
 }
 
@@ -215,7 +214,7 @@ function windowFaults(resource: ResourceFields): ResourceFault[] {
 }
 
 /** True if requests of a report contain the end of the range; otherwise each requests one window by its first day. */
-export function asksForEnd(resource: ResourceFields): boolean {
+export function sendsRangeEnd(resource: ResourceFields): boolean {
   return resource.windows?.to_param != null || usesVariable(resource, 'to');
 }
 

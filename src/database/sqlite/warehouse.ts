@@ -84,7 +84,6 @@ export async function tableNames(own: Kysely<OwnTables>): Promise<Set<string>> {
   return new Set(rows.map((row) => row.name));
 }
 
-/** Creates the queries on copied rows, in SQLite's dialect. */
 export function createRowQueries(own: Kysely<OwnTables>): RowQueries {
   return new RowQueries(own, {
     named: (table) => sql`${sql.id(table)}`,

@@ -29,7 +29,6 @@ export function s3Access(address: string, env: NodeJS.ProcessEnv): { access: Buc
   return { access, prefix: prefix === '' ? '' : `${prefix}/` };
 }
 
-/** Opens the objects under a prefix of a bucket. */
 export function openBucket(
   { access, prefix }: { access: BucketAccess; prefix: string },
   dependencies: { signal: AbortSignal },

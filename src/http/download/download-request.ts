@@ -1,8 +1,7 @@
 // The types of a download, its request and its result, and the checks of size, type and hash.
 import type { RequestMeter } from '../client.ts';
-import { isAdmitted, type FileKind } from './file-kind.ts';
+import { type FileKind, isAdmitted } from './file-kind.ts';
 
-/** One file to download. */
 export interface DownloadRequest {
   url: URL;
   /** Returns true for a URL of the service: credential and profile headers are sent there. */
@@ -47,7 +46,6 @@ export type Downloaded =
   | { kind: 'expired'; reason: string }
   | ({ kind: 'refused' } & FileRefusal);
 
-/** Why a file is not stored. */
 export interface FileRefusal {
   code: 'file_too_large' | 'file_type' | 'file_address' | 'file_differs';
   reason: string;

@@ -46,13 +46,13 @@ const WAKE_INTERVAL_MS = 250;
 const OPEN_LINGER_MS = 60_000;
 /** If more sources are idle, they are closed earlier: each of hundreds of sources is used only briefly. */
 const MAX_IDLE = 16;
-const MAX_OPENING = 4;
+const MAX_PARALLEL_OPENINGS = 4;
 
 /** The work of this process on the sources of one database. It begins as soon as the queue can be opened. */
 export class ClusterWork {
   readonly queue: WorkQueue;
   /** Opening a source takes many queries, so only a few are opened in parallel. */
-  readonly opening = new PQueue({ concurrency: MAX_OPENING });
+  readonly opening = new PQueue({ concurrency: MAX_PARALLEL_OPENINGS });
   readonly #options: ClusterWorkOptions;
   readonly #failed: (error: unknown) => void;
   /** The sources, by their names in the queue, as in all maps below. */

@@ -15,7 +15,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { CompiledQuery } from 'kysely';
 import type { ReportWindows } from '../../config/profile/incremental.ts';
-import { asksForEnd } from '../../config/profile/resource.ts';
+import { sendsRangeEnd } from '../../config/profile/resource.ts';
 import type { CheckpointRow, WindowRow } from '../../database/own-tables.ts';
 import { saveCheckpoint } from '../../database/state/checkpoints.ts';
 import { inParts } from '../../database/state/in-parts.ts';
@@ -116,7 +116,7 @@ async function beginScan(
   const candidates = await readDeleteCandidates(warehouse.own, owned.resource, ['open', 'held', 'released']);
   const candidateKeys = new Set(candidates.map(({ record_id }) => record_id));
   const areAllRowsInWindows = mode === 'full' && (await areRowsInWindows(context, rows.values()));
-  const hasEnd = asksForEnd(profile);
+  const hasEnd = sendsRangeEnd(profile);
   const now = clock.now();
   const begun = checkpoint.walk_started_at;
   const scanStartedAt = begun === null ? now : timestampMs(begun);

@@ -1,7 +1,7 @@
 // Reads a report for `verify`: the windows (days, weeks or months) that the copy has and that can no longer change, again
 // from the service. Windows that may still change are not compared.
 import type { ReportWindows } from '../../config/profile/incremental.ts';
-import { asksForEnd } from '../../config/profile/resource.ts';
+import { sendsRangeEnd } from '../../config/profile/resource.ts';
 import type { WindowRow } from '../../database/own-tables.ts';
 import { readWindows } from '../../database/state/windows.ts';
 import type { Page } from '../../pagination/page.ts';
@@ -43,7 +43,7 @@ export async function* readFinalWindows(context: RunContext, windows: ReportWind
   const isCutShort = ({ body, page }: FullAnswer): boolean =>
     comparesTotals && hasMissingRows(compareTotals(windows.totals, body, page.records));
   const until = rows.at(-1)?.window_end ?? '';
-  const hasEnd = asksForEnd(context.profile);
+  const hasEnd = sendsRangeEnd(context.profile);
   const options = { windows, hasEnd, lane: 'backfill', fullPageSize: null, maxWindows: Infinity, until } as const;
   const newestFirst = rows.map((row) => ({ start: row.window_start, end: row.window_end })).toReversed();
   const queue = new RangeQueue(context, options, newestFirst);
