@@ -1,5 +1,5 @@
-// Judges whether the service looks at the credential, from what it answers to the right one, a false one and none. Example:
-// if a false key gets the public posts, an expired one would look like the deletion of all others.
+// Judges whether the service looks at the credential, from what it answers to the right one, a false one and none.
+// Example: if a false key gets the public posts, an expired one would look like the deletion of all others.
 import { singleRequest, type ListingTarget } from '../pagination/page-styles/listing-request.ts';
 import { newMeter, type ApiClient, type OtherCaller } from '../http/client.ts';
 import { DeferredError, SyncError } from '../model/errors.ts';

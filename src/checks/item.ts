@@ -1,5 +1,5 @@
-// Tests whether a record that is fetched individually (`item` of the profile) equals the record in the listing. Example:
-// `/posts/7` returns post 7 with a text in another language: then rows must not be made of it.
+// Tests whether a record that is fetched individually (`item` of the profile) equals the record in the listing.
+// Example: `/posts/7` returns post 7 with a text in another language: then rows must not be made of it.
 import type { ResourceProfile } from '../config/profile/profile.ts';
 import type { JsonValue, SourceRecord } from '../model/json.ts';
 import type { Lane } from '../model/vocabulary.ts';

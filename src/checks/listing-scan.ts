@@ -1,5 +1,5 @@
-// Builds the requests for a resource's listing, with or without its filter, and the findings that `check` reports. Example:
-// with the filter `param: since`, what changed since noon is requested as `/posts?since=2026-01-05T12:00:00Z`.
+// Builds the requests for a resource's listing, with or without its filter, and the findings that `check` reports.
+// Example: with the filter `param: since`, what changed since noon is requested as `/posts?since=2026-01-05T12:00:00Z`.
 import { fillTemplate, parsePlace, type TemplateValues } from '../config/profile/basic-fields.ts';
 import { filterName, filterPlaces, type IncrementalProfile } from '../config/profile/incremental.ts';
 import type { Profile, ResourceProfile } from '../config/profile/profile.ts';

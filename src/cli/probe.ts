@@ -1,5 +1,6 @@
-// `content-sync config probe`: finds a profile for an unknown service by experiment, and prints it with its evidence. Example:
-// `probe https://cms.example.com --path /posts > cms.profile.yaml`. `init` uses the same options, address and experiments.
+// `content-sync config probe`: finds a profile for an unknown service by experiment, and prints it with its evidence.
+// Example: `probe https://cms.example.com --path /posts > cms.profile.yaml`. `init` uses the same options, address and
+// experiments.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { Command } from 'commander';
