@@ -1,6 +1,6 @@
-// Tests whether the profile's filter (`incremental`) lists every record that changed since a time, and few others. Example:
-// `updated_since=2026-01-05` must list what changed on the 6th, and one of a year from now nothing; a service that takes
-// the time for text, or does not know the parameter, lists too little or everything.
+// Tests whether the profile's filter (`incremental`) lists every record that changed since a time, and few others.
+// Example: `updated_since=2026-01-05` must list what changed on the 6th, and one of a year from now nothing; a service
+// that takes the time for text, or does not know the parameter, lists too little or everything.
 import { filterName, type IncrementalProfile, NAMED_FORMATS } from '../config/profile/incremental.ts';
 import type { ResourceProfile } from '../config/profile/profile.ts';
 import type { JsonValue } from '../model/json.ts';

@@ -1,5 +1,5 @@
-// Findings of `content-sync check` about a listing: pages, fields, and what other callers get. Example: `fail posts id: id
-// repeats within a page`.
+// Findings of `content-sync check` about a listing: pages, fields, and what other callers get. Example: `fail posts id:
+// id repeats within a page`.
 import { filterName } from '../config/profile/incremental.ts';
 import type { ResourceProfile } from '../config/profile/profile.ts';
 import type { OtherCaller } from '../http/client.ts';

@@ -1,5 +1,5 @@
-// Computes the time from which changes are requested, and formats it as the service's filter takes it. Example: after the
-// newest change at 12:00, with a look-back of 10 minutes, a filter of Unix seconds gets 11:50 as `1767613800`.
+// Computes the time from which changes are requested, and formats it as the service's filter takes it. Example: after
+// the newest change at 12:00, with a look-back of 10 minutes, a filter of Unix seconds gets 11:50 as `1767613800`.
 import {
   hasOffset,
   isNamedFormat,

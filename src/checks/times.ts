@@ -1,5 +1,5 @@
-// Finds times without a zone that the profile reads in the wrong one. Example: WordPress lists `date` in its own zone beside
-// `date_gmt`; read as UTC, the column `date` would be hours off.
+// Finds times without a zone that the profile reads in the wrong one. Example: WordPress lists `date` in its own zone
+// beside `date_gmt`; read as UTC, the column `date` would be hours off.
 import type { JsonValue } from '../model/json.ts';
 import { LOCAL, zoneAt } from '../model/time-zone.ts';
 import { isLocalTime, parseInstant } from '../rows/columns/cells.ts';

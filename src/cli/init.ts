@@ -1,5 +1,5 @@
-// `content-sync init`: writes a working config from an address and a credential, checks it, and makes the first copy. Example:
-// `init https://blog.example.com` finds Ghost there, writes config/content-sync.yaml, and copies all posts.
+// `content-sync init`: writes a working config from an address and a credential, checks it, and makes the first copy.
+// Example: `init https://blog.example.com` finds Ghost there, writes config/content-sync.yaml, and copies all posts.
 import { appendFileSync, chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, dirname, isAbsolute, join, relative, resolve } from 'node:path';
 import { Command } from 'commander';
@@ -86,17 +86,11 @@ async function init(context: CliContext, options: InitOptions): Promise<ExitCode
   return code;
 }
 
-interface ExistingConfig {
-  text: string;
-  warehouse: string;
-  sources: readonly string[];
-}
-
 interface NewSource {
   /** Absolute path. */
   config: string;
   /** Null if a new config is written. */
-  existing: ExistingConfig | null;
+  existing: ReturnType<typeof readExisting>;
   source: string;
   warehouse: string;
   found: FoundService;
@@ -223,7 +217,7 @@ function readProfile({ cwd, env }: CliContext, name: string, config: string): Na
 }
 
 /** The config to which a source is added; null if it does not exist. Throws `ConfigError` if that is impossible. */
-function readExisting(config: string, cwd: string): ExistingConfig | null {
+function readExisting(config: string, cwd: string) {
   if (!existsSync(config)) return null;
   const text = readFileSync(config, 'utf8');
   const document = parseDocument(text);

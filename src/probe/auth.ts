@@ -1,5 +1,5 @@
-// Finds how a service wants the credential. Example: without one `/posts` is 401, with `Authorization: Bearer <token>` it is
-// 200, and with a false token it is 401 again: so the service reads the token there.
+// Finds how a service wants the credential. Example: without one `/posts` is 401, with `Authorization: Bearer <token>`
+// it is 200, and with a false token it is 401 again: so the service reads the token there.
 import { type CredentialForm, formsFor, likeliestFirst, NO_CREDENTIAL } from './credential-forms.ts';
 import {
   describeResponse,
@@ -17,14 +17,6 @@ import { IDENTITY_PATHS } from './vocabulary.ts';
 
 /** Forms that are compared with a false credential if the service shows no difference to a request without one. */
 const MAX_COMPARED = 4;
-
-/** A form that the service reads, and the responses that show it. */
-interface FoundForm {
-  form: CredentialForm;
-  evidence: string;
-  /** True if a false credential gets the same as none instead of being refused. */
-  isLenient: boolean;
-}
 
 /**
  * Finds how the service wants the credential, by what is returned at `reference`, a path that may need it, with the right
@@ -72,7 +64,7 @@ async function probeIdentity(
   client: ProbeClient,
   forms: readonly CredentialForm[],
   findings: Findings,
-): Promise<FoundForm | null> {
+): ReturnType<typeof findForm> {
   // Where all forms were refused at one path, they are at the others.
   for (const path of client.isRefused() ? [] : IDENTITY_PATHS) {
     const none = await client.get({ path, form: NO_CREDENTIAL });
@@ -86,14 +78,9 @@ async function probeIdentity(
 
 /**
  * The first form of which the service shows that it reads it: the right credential opens more than none and than a false
- * one, or a false one is refused in another way.
+ * one, or a false one is refused in another way. `isLenient`: a false one gets the same as none instead of being refused.
  */
-async function findForm(
-  client: ProbeClient,
-  path: string,
-  forms: readonly CredentialForm[],
-  none: ProbeResponse,
-): Promise<FoundForm | null> {
+async function findForm(client: ProbeClient, path: string, forms: readonly CredentialForm[], none: ProbeResponse) {
   for (const [at, form] of forms.entries()) {
     const own = await client.get({ path, form });
     if (own.status === 401 || own.status === 0) continue;

@@ -1,5 +1,6 @@
-// Finds the paths that may be listings of a service: by an index that links to them, by a description (OpenAPI, OData), or
-// by usual names. Example: `/` names `{"posts": "/api/posts"}`. Whether a path is a listing is decided by requesting it.
+// Finds the paths that may be listings of a service: by an index that links to them, by a description (OpenAPI, OData),
+// or by usual names. Example: `/` names `{"posts": "/api/posts"}`. Whether a path is a listing is decided by requesting
+// it.
 import type { JsonObject, JsonValue } from '../model/json.ts';
 import { parseLinkHeader } from '../pagination/requests/listing-signals.ts';
 import { fieldAt, isObject } from '../rows/records/as-record.ts';

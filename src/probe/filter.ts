@@ -1,5 +1,6 @@
-// Finds the query parameters that list only what changed since a time. Example: since next year, `updated_since=…` leaves
-// nothing of the listing, so the service reads it; `checks/filter.ts` then decides whether it lists what it should.
+// Finds the query parameters that list only what changed since a time. Example: since next year, `updated_since=…`
+// leaves nothing of the listing, so the service reads it; `checks/filter.ts` then decides whether it lists what it
+// should.
 import { FAR_AHEAD_MS, type RequestSince, tryFilter } from '../checks/filter.ts';
 import type { ListedPage } from '../checks/listing-scan.ts';
 import { formatTime } from '../checks/since.ts';

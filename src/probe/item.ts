@@ -1,5 +1,5 @@
-// Finds the id of records, and how one record is fetched by it. Example: all posts have another `id`, and `/posts/7` returns
-// the listed post 7: the profile gets `id: id` and `item: /posts/{id}`.
+// Finds the id of records, and how one record is fetched by it. Example: all posts have another `id`, and `/posts/7`
+// returns the listed post 7: the profile gets `id: id` and `item: /posts/{id}`.
 import { judgeRecord } from '../checks/item.ts';
 import type { JsonObject, JsonValue } from '../model/json.ts';
 import { isExact } from '../rows/json/parse-json.ts';

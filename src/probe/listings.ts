@@ -1,5 +1,5 @@
-// Finds the listings of a service, each with its first page, and the form of the credential. Example: `/` names `/posts` and
-// `/login`; `/posts` returns a list of objects that have an id, so it is a listing, and `/login` is none.
+// Finds the listings of a service, each with its first page, and the form of the credential. Example: `/` names
+// `/posts` and `/login`; `/posts` returns a list of objects that have an id, so it is a listing, and `/login` is none.
 import type { JsonValue } from '../model/json.ts';
 import { probeAuth } from './auth.ts';
 import { type Candidate, discover, documentedPaths, pathsIn, toCandidates, USUAL_NAME } from './discovery.ts';

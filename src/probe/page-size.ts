@@ -1,5 +1,5 @@
-// Finds the query parameter for the number of records per page, and a size to request. Example: `per_page=2` lists the first
-// two of ten posts, and `per_page=250` a hundred of them: `size_param: per_page`, `size: 100`.
+// Finds the query parameter for the number of records per page, and a size to request. Example: `per_page=2` lists the
+// first two of ten posts, and `per_page=250` a hundred of them: `size_param: per_page`, `size: 100`.
 import { describeResponse, isRefusal, type QueryParams } from './probe-client.ts';
 import { isSamePage, learnUnknown, type ProbedListing, requestPage } from './probed-listing.ts';
 import { nextSigns, plainValues } from './response-signs.ts';

@@ -1,5 +1,6 @@
-// Finds what leads from the first page of a listing to the second. Example: `limit=2` lists the first two records; of the
-// candidates `page=2`, `offset=2` and `after=<id of the second>`, `page=2` lists the third and the fourth: `style: page`.
+// Finds what leads from the first page of a listing to the second. Example: `limit=2` lists the first two records; of
+// the candidates `page=2`, `offset=2` and `after=<id of the second>`, `page=2` lists the third and the fourth: `style:
+// page`.
 import type { JsonObject } from '../model/json.ts';
 import { fieldAt } from '../rows/records/as-record.ts';
 import { SMALL_PAGE } from './page-size.ts';

@@ -1,5 +1,5 @@
-// Finds how a listing is split into pages, and how its end is known. Example: `limit=2` makes the page smaller, `limit=2&page=2`
-// lists the two records after those, and a page past the end is empty: the profile gets `style: page`.
+// Finds how a listing is split into pages, and how its end is known. Example: `limit=2` makes the page smaller,
+// `limit=2&page=2` lists the two records after those, and a page past the end is empty: the profile gets `style: page`.
 import { fieldAt } from '../rows/records/as-record.ts';
 import { findPageSize, keepRecords, type PageSize } from './page-size.ts';
 import { findStep, type FoundStep, OFFSET_IN_TEXT } from './page-steps.ts';

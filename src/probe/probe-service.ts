@@ -1,6 +1,6 @@
 // Finds a profile for an unknown service: runs the experiments with each of its listings, in order. Example: of
 // https://cms.example.com it finds that `/posts` is a listing in pages of 100 by `?page=`, with `id` and `updated_at`.
-import { ConfigError, SyncError } from '../model/errors.ts';
+import { ConfigError, type SyncError } from '../model/errors.ts';
 import { holdsSecret, scrub } from '../observe/scrub.ts';
 import { type Credential, type CredentialForm, namedHeaders, parseForm } from './credential-forms.ts';
 import { probeDeleted, probeTimes, probeView } from './fields.ts';

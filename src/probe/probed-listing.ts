@@ -1,5 +1,5 @@
-// What the experiments know of a listing, and what they have learned from the listings before. Example: `/posts` has pages by
-// `limit` and `page`, so these are the first that is tried with `/authors`.
+// What the experiments know of a listing, and what they have learned from the listings before. Example: `/posts` has
+// pages by `limit` and `page`, so these are the first that is tried with `/authors`.
 import type { Clock } from '../model/clock.ts';
 import type { JsonObject } from '../model/json.ts';
 import { fieldAt, type UnwrapRule } from '../rows/records/as-record.ts';

@@ -1,5 +1,5 @@
-// Makes a profile of the findings, and writes it with the evidence for each line. Example: the finding that `id` of posts
-// is `uuid`, "in all 100 records, no two alike", becomes the line `id: uuid # in all 100 records, no two alike`.
+// Makes a profile of the findings, and writes it with the evidence for each line. Example: the finding that `id` of
+// posts is `uuid`, "in all 100 records, no two alike", becomes the line `id: uuid # in all 100 records, no two alike`.
 import { Document, isCollection, isMap, isScalar } from 'yaml';
 import { escapePlaceholders } from '../config/file/interpolate.ts';
 import { extendFamily } from '../config/load-profile.ts';

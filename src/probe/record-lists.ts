@@ -1,4 +1,5 @@
-// Finds the records in a response body. Example: in `{"meta": {…}, "data": {"posts": [{"id": 1}, …]}}` they are at `data.posts`.
+// Finds the records in a response body. Example: in `{"meta": {…}, "data": {"posts": [{"id": 1}, …]}}` they are at
+// `data.posts`.
 import type { JsonObject, JsonValue } from '../model/json.ts';
 import { isObject, unwrapRecord, type UnwrapRule } from '../rows/records/as-record.ts';
 import { selectRecords } from '../rows/records/select-records.ts';

@@ -1,5 +1,5 @@
-// Finds totals, page counts, cursors and next links in a response. Example: `{"meta": {"total": 240, "next": "/posts?page=2"}}`
-// states 240 records, and the address of the next page.
+// Finds totals, page counts, cursors and next links in a response. Example: `{"meta": {"total": 240, "next":
+// "/posts?page=2"}}` states 240 records, and the address of the next page.
 import { pageSchema } from '../config/profile/page-style.ts';
 import type { JsonValue } from '../model/json.ts';
 import { countIn, parseLinkHeader, undeclaredSignals } from '../pagination/requests/listing-signals.ts';

@@ -1,5 +1,6 @@
-// Finds the profile and the settings of a service for `init`. Example: where `/ghost/api/content/posts/` answers as Ghost's does,
-// the profile is `ghost`, and the user is asked for its API key; a service that no shipped profile fits is probed.
+// Finds the profile and the settings of a service for `init`. Example: where `/ghost/api/content/posts/` answers as
+// Ghost's does, the profile is `ghost`, and the user is asked for its API key; a service that no shipped profile fits
+// is probed.
 import { packagedProfiles, readPackagedProfile } from '../../config/load-profile.ts';
 import { defaultNetwork } from '../../config/network.ts';
 import { filterName } from '../../config/profile/incremental.ts';
@@ -80,7 +81,7 @@ export async function findService(
   if (userField !== undefined)
     auth[userField] = await questions.text({ message: 'User name', option: '--user' }, query.user);
   if (secretField !== undefined && secret !== null) auth[secretField] = `\${${secret.variable}}`;
-  const { variables = {} } = secret ?? {};
+  const variables = secret?.variables ?? {};
   return { baseUrl: withoutPrefix(url, profile), auth, variables, profile: name, probed: null };
 }
 
@@ -118,7 +119,7 @@ function titleOf({ name, profile }: NamedProfile): string {
 async function chooseProfile(
   questions: Questions,
   known: [NamedProfile, ...NamedProfile[]],
-  secret: TakenSecret | null,
+  secret: TakenSecret,
 ): Promise<NamedProfile> {
   const fitting = known.filter(({ profile: { about } }) =>
     new RegExp(about?.credential_form ?? '').test(secret?.value ?? ''),
@@ -194,16 +195,12 @@ function listingTable({ resources, profile }: ProbeResult): string {
   return alignedLines(rows).join('\n');
 }
 
-interface TakenSecret {
-  variable: string;
-  value: string;
-  /** The variable for `.env`, unless it is set already. */
-  variables: Readonly<Record<string, string>>;
-}
+type TakenSecret = Awaited<ReturnType<typeof takeSecret>>;
 
 /**
  * The secret from the named variable, or from the user at the terminal; null if nothing was typed and `isOptional`.
- * From here on it is written only to `.env`. Throws `ConfigError` without a terminal.
+ * From here on it is written only to `.env`, with the `variables`: none if it is set already. Throws `ConfigError` without
+ * a terminal.
  */
 async function takeSecret(
   { env, secrets }: CliContext,
@@ -211,7 +208,7 @@ async function takeSecret(
   { source, credentialEnv }: ServiceQuery,
   about: string,
   isOptional = false,
-): Promise<TakenSecret | null> {
+) {
   const variable = credentialEnv ?? `${source.toUpperCase().replaceAll('-', '_')}_CREDENTIAL`;
   let value = env[variable] ?? '';
   const isNew = value === '';
@@ -228,5 +225,6 @@ async function takeSecret(
   }
   if (value === '') return null;
   secrets.push(value);
-  return { variable, value, variables: isNew ? { [variable]: value } : {} };
+  const variables: Record<string, string> = isNew ? { [variable]: value } : {};
+  return { variable, value, variables };
 }

@@ -1,5 +1,5 @@
-// The profile that `init` writes for the collections of one account, in addition to a shipped profile. Example: the Directus
-// of one account has `articles` and `authors`, which the service lists and the profile `directus` cannot know.
+// The profile that `init` writes for the collections of one account, in addition to a shipped profile. Example: the
+// Directus of one account has `articles` and `authors`, which the service lists and the profile `directus` cannot know.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { parseDocument, stringify } from 'yaml';
 import { escapePlaceholders } from '../../config/file/interpolate.ts';

@@ -1,5 +1,5 @@
-// The questions of `init`: asked on a terminal, answered by options elsewhere. Example: without `--url` and without a terminal,
-// `init` ends with "Address of the content service: missing … give --url".
+// The questions of `init`: asked on a terminal, answered by options elsewhere. Example: without `--url` and without a
+// terminal, `init` ends with "Address of the content service: missing … give --url".
 import { ConfigError, SyncError } from '../../model/errors.ts';
 import type { CliContext } from '../command/context.ts';
 
