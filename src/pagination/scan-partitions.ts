@@ -46,6 +46,7 @@ export async function* scanPartitions(
     let leastTotal = isResumed ? resumedAt.leastTotal : null;
     for await (const page of pagesOfListing(listingOptions, `${profile.field} ${value}`, jointEnd, partitions)) {
       if (page.total !== null) leastTotal = Math.min(leastTotal ?? page.total, page.total);
+      // `doubts` is the name under which checkpoints store these reasons.
       const listing = { partition: value, leastTotal, doubts: jointEnd.incompleteReasons };
       const next = page.next === null ? startOfListing(values[index + 1], jointEnd) : { ...page.next, listing };
       const position = { ...page.position, listing: { ...listing, doubts: [] } };
