@@ -1,5 +1,3 @@
-// Scans a resource that has several listings (partitions) as one scan. Example: a service lists comments only by post, at
-// `/posts/{id}/comments`, so there is one listing per post.
 import { hash } from 'node:crypto';
 import type { PartitionProfile } from '../config/profile/request-fields.ts';
 import { SyncError } from '../model/errors.ts';
@@ -7,6 +5,9 @@ import { longerLifetime } from './guards/page-ages.ts';
 import type { IncompleteReason, Page, ScanEnd } from './page.ts';
 import { isExpired, isUnitRefusal } from './requests/read-page.ts';
 import { type ScanOptions, scanPages } from './scan-pages.ts';
+
+// Scans a resource that has several listings (partitions) as one scan. Example: a service lists comments only by post, at
+// `/posts/{id}/comments`, so there is one listing per post.
 
 /** The listings of a partitioned resource as they are now. */
 export interface Partitions {
@@ -46,6 +47,7 @@ export async function* scanPartitions(
     let leastTotal = isResumed ? resumedAt.leastTotal : null;
     for await (const page of pagesOfListing(listingOptions, `${profile.field} ${value}`, jointEnd, partitions)) {
       if (page.total !== null) leastTotal = Math.min(leastTotal ?? page.total, page.total);
+      // `doubts` is the name under which checkpoints store these reasons.
       const listing = { partition: value, leastTotal, doubts: jointEnd.incompleteReasons };
       const next = page.next === null ? startOfListing(values[index + 1], jointEnd) : { ...page.next, listing };
       const position = { ...page.position, listing: { ...listing, doubts: [] } };
