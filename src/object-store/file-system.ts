@@ -76,15 +76,15 @@ export async function listNames(folder: string, of: 'folders' | 'files'): Promis
 /** Removes files that were last written before a time; returns their number. The folder may be missing. */
 export async function removeOldFiles(folder: string, before: number): Promise<number> {
   if ((await lstatOrNull(folder)) === null) return 0;
-  let swept = 0;
+  let removed = 0;
   for (const name of await listNames(folder, 'files')) {
     const file = path.join(folder, name);
     const stat = await regularFile(file);
     if (stat === null || stat.mtimeMs >= before) continue;
     await rm(file, { force: true });
-    swept += 1;
+    removed += 1;
   }
-  return swept;
+  return removed;
 }
 
 /** Null for anything but a file. */
