@@ -63,10 +63,10 @@ export type ManifestTable = z.output<typeof table>;
 export type ManifestFile = z.output<typeof file>;
 
 /** Throws `ConfigError` if the text is not a manifest of an export. */
-export function readManifest(text: string, shown: string): Manifest {
+export function readManifest(text: string, target: string): Manifest {
   const read = manifest.safeParse(isJson(text) ? JSON.parse(text) : null);
   if (read.success) return read.data;
-  throw new ConfigError('export_unwritable', `${shown}: its manifest.json was not written by this version`, {
+  throw new ConfigError('export_unwritable', `${target}: its manifest.json was not written by this version`, {
     hint: 'name an empty target; or, if a newer content-sync wrote the manifest, use that version',
   });
 }

@@ -1,8 +1,9 @@
-// Functions on files and folders for stores and exports, and the errors that they throw.
 import { existsSync, type Stats } from 'node:fs';
 import { lstat, mkdir, open, opendir, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { ConfigError, errorCode, messageOf, SyncError } from '../model/errors.ts';
+
+// Functions on files and folders for stores and exports, and the errors that they throw.
 
 /** Error codes of a folder that this user cannot use. */
 export const UNUSABLE_CODES = new Set(
@@ -76,15 +77,15 @@ export async function listNames(folder: string, of: 'folders' | 'files'): Promis
 /** Removes files that were last written before a time; returns their number. The folder may be missing. */
 export async function removeOldFiles(folder: string, before: number): Promise<number> {
   if ((await lstatOrNull(folder)) === null) return 0;
-  let swept = 0;
+  let removed = 0;
   for (const name of await listNames(folder, 'files')) {
     const file = path.join(folder, name);
     const stat = await regularFile(file);
     if (stat === null || stat.mtimeMs >= before) continue;
     await rm(file, { force: true });
-    swept += 1;
+    removed += 1;
   }
-  return swept;
+  return removed;
 }
 
 /** Null for anything but a file. */
