@@ -1,10 +1,9 @@
+// Judges whether the service looks at the credential, from what it answers to the right one, a false one and none.
+// Example: if a false key gets the public posts, an expired one would look like the deletion of all others.
 import { type ApiClient, newMeter, type OtherCaller } from '../http/client.ts';
 import { DeferredError, SyncError } from '../model/errors.ts';
 import { type ListingTarget, singleRequest } from '../pagination/page-styles/listing-request.ts';
 import { type CheckFinding, fail, failure, ok, warn } from './listing-scan.ts';
-
-// Judges whether the service looks at the credential, from what it answers to the right one, a false one and none.
-// Example: if a false key gets the public posts, an expired one would look like the deletion of all others.
 
 interface IdentityRequest {
   client: ApiClient;

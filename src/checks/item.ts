@@ -1,14 +1,27 @@
+// Tests whether a record that is fetched individually (`item` of the profile) equals the record in the listing.
+// Example: `/posts/7` returns post 7 with a text in another language: then rows must not be made of it.
 import type { ResourceProfile } from '../config/profile/profile.ts';
 import type { JsonValue, SourceRecord } from '../model/json.ts';
 import type { Lane } from '../model/vocabulary.ts';
 import { type ItemReading, readItem } from '../pagination/read-item.ts';
 import { tombstoneOf, updatedTime } from '../rows/columns/updated-time.ts';
 import { comparedPart } from '../rows/mask-fields.ts';
-import { differenceText, differOnlyInValues, type RecordDifference, recordDifferences } from '../rows/records/record-difference.ts';
-import { type CheckFinding, type ExtraQuery, fail, firstPage, keyIn, ok, type RequestContext, warn } from './listing-scan.ts';
-
-// Tests whether a record that is fetched individually (`item` of the profile) equals the record in the listing.
-// Example: `/posts/7` returns post 7 with a text in another language: then rows must not be made of it.
+import {
+  differenceText,
+  differOnlyInValues,
+  type RecordDifference,
+  recordDifferences,
+} from '../rows/records/record-difference.ts';
+import {
+  type CheckFinding,
+  type ExtraQuery,
+  fail,
+  firstPage,
+  keyIn,
+  ok,
+  type RequestContext,
+  warn,
+} from './listing-scan.ts';
 
 /**
  * A listed record compared with the record fetched individually. `more`: the same, with further fields. `gone`: it is

@@ -1,3 +1,5 @@
+// Builds the requests for a resource's listing, with or without its filter, and the findings that `check` reports.
+// Example: with the filter `param: since`, what changed since noon is requested as `/posts?since=2026-01-05T12:00:00Z`.
 import { fillTemplate, parsePlace, type TemplateValues } from '../config/profile/basic-fields.ts';
 import { filterName, filterTemplates, type IncrementalProfile } from '../config/profile/incremental.ts';
 import type { Profile, ResourceProfile } from '../config/profile/profile.ts';
@@ -15,9 +17,6 @@ import { updatedTime, updatedZone } from '../rows/columns/updated-time.ts';
 import { fieldAt, recordsPassingFilter } from '../rows/records/as-record.ts';
 import { recordKey } from '../rows/records/record-key.ts';
 import { formatSince } from './since.ts';
-
-// Builds the requests for a resource's listing, with or without its filter, and the findings that `check` reports.
-// Example: with the filter `param: since`, what changed since noon is requested as `/posts?since=2026-01-05T12:00:00Z`.
 
 /** Context of requests for the records of one resource. */
 export interface RequestContext extends ItemSource {

@@ -1,3 +1,6 @@
+// `content-sync config probe`: finds a profile for an unknown service by experiment, and prints it with its evidence.
+// Example: `probe https://cms.example.com --path /posts > cms.profile.yaml`. `init` uses the same options, address and
+// experiments.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { Command } from 'commander';
@@ -10,10 +13,6 @@ import { visibleText } from '../model/visible-text.ts';
 import { type ProbeOptions, type ProbeResult, probeService } from '../probe/probe-service.ts';
 import { toYaml } from '../probe/profile.ts';
 import { type CliContext, EXIT_CODES, print, wholeNumber } from './command/context.ts';
-
-// `content-sync config probe`: finds a profile for an unknown service by experiment, and prints it with its evidence.
-// Example: `probe https://cms.example.com --path /posts > cms.profile.yaml`. `init` uses the same options, address and
-// experiments.
 
 /** The options of `probe` and `init` about the credential and the description of a service. */
 export interface ServiceOptions {

@@ -1,3 +1,5 @@
+// Scans a resource that has several listings (partitions) as one scan. Example: a service lists comments only by post, at
+// `/posts/{id}/comments`, so there is one listing per post.
 import { hash } from 'node:crypto';
 import type { PartitionProfile } from '../config/profile/request-fields.ts';
 import { SyncError } from '../model/errors.ts';
@@ -5,9 +7,6 @@ import { longerLifetime } from './guards/page-ages.ts';
 import type { IncompleteReason, Page, ScanEnd } from './page.ts';
 import { isExpired, isUnitRefusal } from './requests/read-page.ts';
 import { type ScanOptions, scanPages } from './scan-pages.ts';
-
-// Scans a resource that has several listings (partitions) as one scan. Example: a service lists comments only by post, at
-// `/posts/{id}/comments`, so there is one listing per post.
 
 /** The listings of a partitioned resource as they are now. */
 export interface Partitions {

@@ -1,3 +1,6 @@
+// Verifies what the profile only assumes, by the results of a full scan. `content-sync init` marks what it has guessed as
+// `unverified`. Example: after a full scan that saw as many records as the service counts, `page` counts as verified, and
+// runs no longer warn of it. Also adds the masks of hidden fields to a profile when a source is opened (`maskedProfile`).
 import { requestWithoutParameters } from '../checks/listing.ts';
 import { withStoredNames } from '../config/profile/incremental.ts';
 import type { Profile, ResourceProfile } from '../config/profile/profile.ts';
@@ -11,10 +14,6 @@ import { countUntimedRows } from './filter/filter-evidence.ts';
 import type { RunContext } from './run-progress.ts';
 import { listPartitions } from './scan/list-partitions.ts';
 import type { FinishedScan } from './scan/scan-until-complete.ts';
-
-// Verifies what the profile only assumes, by the results of a full scan. `content-sync init` marks what it has guessed as
-// `unverified`. Example: after a full scan that saw as many records as the service counts, `page` counts as verified, and
-// runs no longer warn of it. Also adds the masks of hidden fields to a profile when a source is opened (`maskedProfile`).
 
 /**
  * Called after a full scan that found no record while the copy is empty: a wrong parameter may hide all records, so the
