@@ -85,7 +85,9 @@ export async function findLostColumns(context: ResourceContext, values: ColumnVa
 
   const changes = await readTypeChanges(context);
   const added = new Set(changes.flatMap(({ name, from }) => (from === null ? [name] : [])));
-  const losses = lost.map((each) => ({ ...each, newName: findSuccessor(each.column, columns, added) }));
+  const losses = lost.map(({ table, column, name }) => {
+    return { table, column, name, newName: findSuccessor(column, columns, added) };
+  });
   const rows = [
     ...returned.map((each) => changeRow(context, each, 'back', null)),
     ...losses.map((each) => changeRow(context, each, each.newName === null ? 'gone' : 'renamed?', each.newName)),

@@ -1,7 +1,7 @@
 // Computes how fast requests may be sent. If the answers state a quota (100 requests per minute, 40 remain), `Quota` spreads
-// the remaining requests over the window, so that the service never refuses one. If they state none, `RateEstimate` finds
-// the limit by the 429s. `budget.ts` calls both before each request, and after each answer. `share` is the part of the
-// limit that the user allows (0 to 1), `at` the current time, `open` the number of requests in flight.
+// the remaining requests over the window, so that none is refused. If they state none, `RateEstimate` finds the limit by
+// the 429s. `budget.ts` calls both before each request, and after each answer. `share` is the part of the limit that the
+// user allows (0 to 1), `at` the current time, `open` the number of requests in flight.
 import { LONGEST_WAIT_MS, type QuotaHint } from './answer-limits.ts';
 
 /** One quota that the answers of the service state. Times are milliseconds of the budget's clock. */

@@ -24,11 +24,12 @@ export const BODIES: BodyDialect = {
  */
 function jsonTextAt(path: readonly string[]): string {
   const slow = keyByKey(path);
-  const whenValid = (json: string): string => `CASE WHEN NOT json_valid(${BODY}) THEN NULL ${json} END`;
-  if (path.some((key) => key === '' || /["\\\p{Cc}]/u.test(key))) return whenValid(`ELSE ${slow}`);
+  const whenInvalid = `WHEN NOT json_valid(${BODY}) THEN NULL`;
+  if (path.some((key) => key === '' || /["\\\p{Cc}]/u.test(key))) return `CASE ${whenInvalid} ELSE ${slow} END`;
+  const whenRepeated = `WHEN (${mayHaveRepeatedKey(path)}) AND ${hasRepeatedKey(path)} THEN ${slow}`;
   const isAscii = path.every((key) => ASCII.test(key));
   const once = isAscii ? jsonAt(path) : `coalesce(nullif(${jsonAt(path)}, 'null'), ${slow})`;
-  return whenValid(`WHEN (${mayHaveRepeatedKey(path)}) AND ${hasRepeatedKey(path)} THEN ${slow} ELSE ${once}`);
+  return `CASE ${whenInvalid} ${whenRepeated} ELSE ${once} END`;
 }
 
 /**
