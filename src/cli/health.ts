@@ -1,4 +1,4 @@
-// `content-sync control health`, for health checks of containers: asks the `serve` or `worker` of this machine for its health.
+// `content-sync control health`, for health checks of containers: asks the `serve` or `worker` of this machine.
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { Argument, Command } from 'commander';

@@ -20,7 +20,7 @@ export interface ObjectStore {
   readonly spool: string;
   /**
    * Moves the file at `path` into the store. After it has resolved, a reader finds the complete object, even after a power
-   * cut; before that, the complete object or none. Idempotent. Throws `SyncError` (`file_store_full`, retry) when there is no room.
+   * cut; before that, the complete object or none. Idempotent. Throws `SyncError` (`file_store_full`, retry) without room.
    */
   put(object: { path: string; sha256: string; bytes: number; type: string }): Promise<void>;
   /** Looks an object up without reading it; null if the store does not have it. */

@@ -40,14 +40,14 @@ export function checkpointAfter(checkpoint: CheckpointRow, page: LoadedPage, now
 }
 
 function advanceScan(checkpoint: CheckpointRow, page: LoadedPage, now: number): CheckpointRow {
-  const clock = checkpoint.walk_clock ?? clockAtStart(page, now);
+  const clock = checkpoint.walk_clock ?? findClockAtStart(page, now);
   const { total = null } = page;
   const { walk_total: known } = checkpoint;
   return {
     ...checkpoint,
     walk_position: page.next,
     walk_clock: clock,
-    ...newestTime(checkpoint, page, clock),
+    ...findNewestTime(checkpoint, page, clock),
     walk_pages: checkpoint.walk_pages + (page.pages ?? 1),
     walk_records: checkpoint.walk_records + page.records - (page.repeatedRecords ?? 0),
     walk_total: total === null || known === null ? (total ?? known) : Math.min(total, known),
@@ -67,10 +67,10 @@ function endIncompleteScan(scanned: CheckpointRow, now: number): CheckpointRow {
 const MAX_AHEAD_MS = 86_400_000;
 
 /**
- * The service's clock when the scan began. If no answer has a `Date`, the newest record of the first
- * page is a lower bound of it, unless it is dated in the future. Never the local clock: it may be wrong by hours.
+ * Returns the service's clock when the scan began. If no response has a `Date`, the newest record of the first page is a
+ * lower bound of it, unless it is dated in the future. Never returns the local clock, which may be wrong by hours.
  */
-function clockAtStart(page: LoadedPage, now: number): string | null {
+function findClockAtStart(page: LoadedPage, now: number): string | null {
   if (page.serverDate !== null) return timestampText(page.serverDate);
   const plausible = page.updated.filter(({ at }) => at <= now + MAX_AHEAD_MS);
   const newest = plausible.reduce((most, { at }) => Math.max(most, at), -Infinity);
@@ -78,10 +78,10 @@ function clockAtStart(page: LoadedPage, now: number): string | null {
 }
 
 /**
- * The newest time seen, as the service wrote it. Times after the scan's beginning do not count: the record may have
- * been changed after its page was read, or be dated in the year 9999.
+ * Returns the newest time of change so far, as the service wrote it. Times after the beginning of the scan do not count: the
+ * record may have been changed after its page was read, or be dated in the year 9999.
  */
-function newestTime(
+function findNewestTime(
   { walk_high_water, walk_high_key }: CheckpointRow,
   page: LoadedPage,
   clock: string | null,
@@ -105,8 +105,8 @@ function finishScan(scanned: CheckpointRow, page: LoadedPage, now: number): Chec
   return {
     ...scanned,
     ...NO_SCAN,
-    ...nextCursor(scanned, page.zone),
-    cursor_seen_at: cursorSeenAt(scanned, page),
+    ...chooseCursor(scanned, page.zone),
+    cursor_seen_at: findCursorSeenAt(scanned, page),
     checked_at: scanned.walk_clock,
     last_success_at: at,
     last_full_at: isFull ? at : scanned.last_full_at,
@@ -139,14 +139,14 @@ function findNewCredential(scanned: CheckpointRow): string | null {
  * a scan that requested the look-back again and moved nothing: the next one may leave the look-back out only after
  * `filter/verify-filter.ts` has verified that the filter lists the cursor's record.
  */
-function cursorSeenAt(scanned: CheckpointRow, { serverDate, zone }: LoadedPage): string | null {
-  const hasMoved = nextCursor(scanned, zone).cursor !== scanned.cursor;
+function findCursorSeenAt(scanned: CheckpointRow, { serverDate, zone }: LoadedPage): string | null {
+  const hasMoved = chooseCursor(scanned, zone).cursor !== scanned.cursor;
   if (hasMoved || scanned.walk_mode === 'full') return serverDate === null ? null : timestampText(serverDate);
-  return isBehindCursor(scanned, zone) ? scanned.cursor_seen_at : null;
+  return startsAfterCursor(scanned, zone) ? scanned.cursor_seen_at : null;
 }
 
 /** True for a scan that requests only what is after the cursor, so that the record that set the cursor is not listed. */
-export function isBehindCursor({ walk_since, cursor }: CheckpointRow, zone: LoadedPage['zone']): boolean {
+export function startsAfterCursor({ walk_since, cursor }: CheckpointRow, zone: LoadedPage['zone']): boolean {
   return walk_since !== null && cursor !== null && toEpochMs(walk_since, zone) > toEpochMs(cursor, zone);
 }
 
@@ -154,7 +154,7 @@ export function isBehindCursor({ walk_since, cursor }: CheckpointRow, zone: Load
  * Returns the cursor after a scan. If no record contains its time of change, the service filters by times that it does not
  * show: then its clock is the cursor, unless a later scan listed nothing.
  */
-function nextCursor(scanned: CheckpointRow, zone: LoadedPage['zone']): Pick<CheckpointRow, 'cursor' | 'cursor_key'> {
+function chooseCursor(scanned: CheckpointRow, zone: LoadedPage['zone']): Pick<CheckpointRow, 'cursor' | 'cursor_key'> {
   const { cursor, cursor_key, walk_high_water, walk_high_key } = scanned;
   const known = { cursor, cursor_key };
   const isFirstOrListsRecords = cursor === null || scanned.walk_records > 0;

@@ -20,7 +20,7 @@ import { timestampMs } from '../../model/timestamp-text.ts';
 import { type ItemReading, readItem } from '../../pagination/read-item.ts';
 import { updatedTime, updatedZone } from '../../rows/columns/updated-time.ts';
 import { canonicalHash } from '../../rows/records/record-key.ts';
-import { isBehindCursor } from '../advance-checkpoint.ts';
+import { startsAfterCursor } from '../advance-checkpoint.ts';
 import type { ScanPlan } from '../plan.ts';
 import type { Warning } from '../report.ts';
 import { isOfRequest } from '../resource-context.ts';
@@ -148,7 +148,7 @@ export async function verifyFilter(
     });
   }
   // A scan since a later time than the cursor cannot list the record, which an earlier scan has verified.
-  if (disorder === null && isBehindCursor(plan.checkpoint, zone)) return null;
+  if (disorder === null && startsAfterCursor(plan.checkpoint, zone)) return null;
   const question = disorder === null ? await findFailedQuestion(context, plan, scan) : null;
   if (disorder === null && question === null) return null;
   if (isCatchUp) {

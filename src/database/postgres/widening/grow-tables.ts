@@ -43,10 +43,10 @@ interface Alteration {
  */
 export async function growTables(database: PostgresSchema, growth: ShapeGrowth): Promise<readonly DroppedView[]> {
   const { before, after, views, statements, claim, references = new Set<string>() } = growth;
-  const known = new Set(before?.tables.map((table) => table.name));
-  const created = after.tables.filter(({ name }) => !known.has(name));
+  const existing = new Set(before?.tables.map((table) => table.name));
+  const created = after.tables.filter(({ name }) => !existing.has(name));
   const changes = Map.groupBy(
-    growth.changes.filter(({ table }) => known.has(table)),
+    growth.changes.filter(({ table }) => existing.has(table)),
     ({ table }) => table,
   );
   const widenings = [...changes].flatMap(([table, changed]): Widening[] => {
