@@ -44,11 +44,11 @@ export function createDownloader({ client, allowHosts, openRateLimiter, resolve 
   });
   const limiterOfOrigin = (origin: string): { run: RateLimiter['run'] } => ({
     run: async (lane, attempt, signal) => {
-      const { value: limiter, release } = await otherLimiters.acquire(origin);
+      const limiter = await otherLimiters.acquire(origin);
       try {
-        return await limiter.run(lane, attempt, signal);
+        return await limiter.value.run(lane, attempt, signal);
       } finally {
-        await release();
+        await limiter.release();
         await otherLimiters.closeIdle(MAX_UNUSED_LIMITERS);
       }
     },
