@@ -55,12 +55,12 @@ async function verifySource(context: CliContext, chosen: ChosenSource, options: 
   });
 }
 
-/** Min share of the limit while another process is running. */
+/** The share of the limit is at least this, even if the other process uses nearly all of it. */
 const MIN_SHARE = 0.05;
 
 /**
- * The source with a reduced share of the limit if another process of this machine syncs it, because SQLite processes
- * do not share a budget. Throws `ConfigError` if there is no copy, and makes none.
+ * Reduces the share of the rate limit if another process syncs the source: it only uses what that process leaves, because
+ * processes on SQLite do not share a budget. Throws `ConfigError` if there is no copy.
  */
 async function limitShareIfRunning(source: SourceSettings, { clock }: CliContext): Promise<SourceSettings> {
   return whileOpen(await openWarehouseToRead(source.warehouse, clock), async ({ own }) => {

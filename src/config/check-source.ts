@@ -1,7 +1,3 @@
-/**
- * Checks the settings of one source, loads its profile, and checks that the two fit together (`checkSource`): a profile with
- * `auth: { type: bearer }` needs a `token` in the settings, for example.
- */
 import { dirname } from 'node:path';
 import { checkValue } from './file/check-value.ts';
 import { type Filled, interpolate, type InterpolationContext } from './file/interpolate.ts';
@@ -24,7 +20,12 @@ import { secretFault } from './profile/signature-secret.ts';
 import { namedSourceSchema, type ScheduleSettings, type SourceFields, type WebhookSettings } from './settings.ts';
 import { isLoopback } from './warehouse-address.ts';
 
-/** One source before its check: an entry of the config file, or a separate file. */
+/**
+ * Checks the settings of one source, loads its profile, and checks that the two fit together: a profile with
+ * `auth: { type: bearer }`, for example, needs a `token` in the settings. `load-settings.ts` calls `checkSource` for each.
+ */
+
+/** A source before the check: an entry of the config file, or a file of its own. */
 export interface SourceEntry extends LocatedValue {
   name: string;
   /** The file as shown to a user, and its absolute path. */
@@ -34,7 +35,7 @@ export interface SourceEntry extends LocatedValue {
   faults: Fault[];
 }
 
-/** Where the settings are, and what the check of a source needs of the settings of all. */
+/** What the check of a source needs besides its own settings. */
 export interface SourceContext extends InterpolationContext {
   env: NodeJS.ProcessEnv;
   cwd: string;
@@ -44,7 +45,7 @@ export interface SourceContext extends InterpolationContext {
   hasPrivacyKey: boolean;
 }
 
-/** A checked source; it may have both faults and settings. */
+/** A source after the check; it may have both faults and settings. */
 export interface CheckedSource extends SourceEntry {
   source: { settings: SourceFields; profile: Profile } | null;
   /** Texts from secret files and from the profile that must not be logged. */
@@ -53,7 +54,7 @@ export interface CheckedSource extends SourceEntry {
   holdsSecret: boolean;
 }
 
-/** Fills in the placeholders of a source, checks it, and loads its profile, even if other fields are wrong. */
+/** Fills in the placeholders of a source, checks its fields, and loads its profile, even if other fields have faults. */
 export function checkSource(entry: SourceEntry, context: SourceContext): CheckedSource {
   if (entry.faults.length > 0) return { ...entry, source: null, secrets: [], holdsSecret: false };
   const { name, locate } = entry;
@@ -64,17 +65,15 @@ export function checkSource(entry: SourceEntry, context: SourceContext): Checked
   const loaded = loadNamedProfile(entry, filled, context);
   const { profile } = loaded;
   const contradictions = settings === null ? [] : sourceFindings(name, settings, profile, context);
-  // A field whose variable is not set is reported once, and not also because its placeholder is no URL.
-  const isSet = ({ path }: SettingsFinding): boolean =>
+  // An unset variable is one finding; that its placeholder is no valid URL, for example, is not reported too.
+  const isFilled = ({ path }: SettingsFinding): boolean =>
     !filled.unset.has(pathKey(path)) && !filled.unset.has(pathKey([...path, 'value']));
-  const found = [...filled.findings, ...[...(findings ?? []), ...contradictions].filter(isSet)];
+  const allFindings = [...filled.findings, ...[...(findings ?? []), ...contradictions].filter(isFilled)];
+  const isUsable = settings !== null && profile !== null;
   return {
     ...entry,
-    source:
-      settings === null || profile === null
-        ? null
-        : { settings, profile: withDefaultStore(profile, settings.files.store) },
-    faults: [...found.map(locate), ...loaded.faults],
+    source: isUsable ? { settings, profile: withDefaultStore(profile, settings.files.store) } : null,
+    faults: [...allFindings.map(locate), ...loaded.faults],
     secrets: [...filled.secrets, ...loaded.secrets],
     holdsSecret: holdsLiteralSecret(written, filled.paths),
   };
@@ -122,14 +121,14 @@ function sourceFindings(
 
 function profileFindings(source: SourceFields, profile: Profile, context: SourceContext): SettingsFinding[] {
   const known = Object.keys(profile.resources);
-  const unknown = (resource: string, path: FieldPath, part: SettingsFinding['part']): SettingsFinding[] => {
+  const refuseUnknown = (resource: string, path: FieldPath, part: SettingsFinding['part']): SettingsFinding[] => {
     const message = `expected one of ${known.join(', ')}, got ${JSON.stringify(resource)}`;
     return known.includes(resource) ? [] : [{ path, part, message }];
   };
   return [
-    ...(source.resources ?? []).flatMap((resource, at) => unknown(resource, ['resources', at], 'value')),
+    ...(source.resources ?? []).flatMap((resource, at) => refuseUnknown(resource, ['resources', at], 'value')),
     ...Object.keys(source.schedule.resources).flatMap((resource) =>
-      unknown(resource, ['schedule', 'resources', resource], 'key'),
+      refuseUnknown(resource, ['schedule', 'resources', resource], 'key'),
     ),
     ...known.flatMap((resource) => scheduleFindings(resource, source.schedule, profile)),
     ...authFindings(source.auth, profile),
@@ -202,7 +201,7 @@ const OAUTH_NEEDS: Readonly<Record<Grant, readonly string[]>> = {
   jwt_bearer: ['key'],
 };
 
-/** Returns the names of the secrets that a scheme needs, besides those that the schema requires, and of those given. */
+/** Returns the names of the secrets that a scheme needs, besides those that its schema requires, and of the given ones. */
 function neededSecrets({ scheme, secrets }: SchemeWithSecrets): { needs: readonly string[]; given: readonly string[] } {
   const given = Object.keys(secrets);
   if (scheme.type === 'session') return { needs: variablesIn(scheme.login), given };

@@ -1,5 +1,5 @@
-// Exports the views of a source as files of one snapshot. Readers follow the manifest, which is written last: a killed
-// export leaves the earlier one as it was.
+// Exports the views of a source as files, all as of one time (`content-sync export parquet <target>`). Readers open the files
+// that the manifest lists. It is written last, so a killed export leaves the earlier one as it was.
 import { randomBytes } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { openSnapshot } from '../database/databases.ts';
@@ -40,13 +40,13 @@ export interface ExportRequest {
   onTable: (table: ExportedTable) => void;
 }
 
-/** The figures of an exported table. */
+/** The size of an exported table. */
 export interface ExportedTable {
   table: string;
   rows: number;
   files: number;
   bytes: number;
-  /** Of these, the files that this export wrote. */
+  /** Files that this export wrote; the others are those of earlier exports. */
   written_files: number;
   written_bytes: number;
 }
@@ -76,7 +76,7 @@ export async function exportViews(request: ExportRequest): Promise<ExportReport>
   }
 }
 
-/** What the tables of one export share. */
+/** What the tables of one export have in common. */
 interface ExportRun {
   /** Unique; part of the names of its files. */
   id: string;
@@ -84,7 +84,7 @@ interface ExportRun {
   /** The manifest of the earlier export; null if there is none. */
   before: Manifest | null;
   startedAt: string;
-  /** The files that it has created, and removes if it fails. */
+  /** Files that were created, and that are removed if the export fails. */
   paths: string[];
 }
 
@@ -95,8 +95,8 @@ async function writeExport(request: ExportRequest, isShared: boolean): Promise<E
   const snapshot = await openSnapshot(request.warehouse, clock, isShared);
   const paths: string[] = [];
   try {
-    const text = await target.readManifest();
-    const before = text === null ? null : readManifest(text, target.shown);
+    const manifestBefore = await target.readManifest();
+    const before = manifestBefore === null ? null : readManifest(manifestBefore, target.shown);
     await checkTarget(request, before);
     const id = `${startedAt.slice(0, 19).replace(/[-:]/g, '')}Z-${randomBytes(4).toString('hex')}`;
     const run = { id, snapshot, before, startedAt, paths };
@@ -107,7 +107,7 @@ async function writeExport(request: ExportRequest, isShared: boolean): Promise<E
       tables.push(written);
       onTable(summarize(written, paths));
     }
-    const report = await publish(request, run, tables, text);
+    const report = await publish(request, run, tables, manifestBefore);
     const notCopied = chosen.filter(({ isCopied }) => !isCopied).map(({ name }) => name);
     return {
       ...report,
@@ -148,7 +148,7 @@ function pathMaker({ format }: ExportRequest, { id, paths }: ExportRun, table: s
   };
 }
 
-/** Writes one view; `related` are the tables whose references decide how it is cut. */
+/** Writes one view; the references of `related` tables decide whether it is cut by month. */
 async function exportTable(
   request: ExportRequest,
   run: ExportRun,
@@ -185,7 +185,7 @@ async function publish(
   request: ExportRequest,
   { before, startedAt, paths }: ExportRun,
   tables: ManifestTable[],
-  previousText: string | null,
+  manifestBefore: string | null,
 ): Promise<ExportReport> {
   const { target, source, format, fileOptions, version, clock } = request;
   request.signal.throwIfAborted();
@@ -200,9 +200,9 @@ async function publish(
     tables,
   };
   const written = [...paths];
-  // From here on an error must not remove these files: the manifest may be in place even if no response came.
+  // From here on an error must not remove these files: the manifest may be written even if no response came.
   paths.length = 0;
-  await target.putManifest(manifestText(manifest), previousText);
+  await target.putManifest(manifestText(manifest), manifestBefore);
   const obsolete = await findObsoleteFiles(target, filesIn(manifest), filesIn(before), clock.now());
   await target.remove(obsolete);
   return {
@@ -238,8 +238,8 @@ const DATA_FILE = new RegExp(
 const DAY_MS = 86_400_000;
 
 /**
- * Finds the files of the previous manifest and of exports that were killed. Where another export may be writing, files
- * that no manifest lists are obsolete after a day.
+ * Finds the files that the previous manifest lists and the new one does not, and those of killed exports. If the target has
+ * no lock, another export may just be writing, so files that no manifest lists are obsolete only after a day.
  */
 async function findObsoleteFiles(
   target: ExportTarget,

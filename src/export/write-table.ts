@@ -28,9 +28,11 @@ interface TableExport {
 
 /** Writes the months that differ from `before`, or the whole table. Returns the table as the new manifest lists it. */
 export async function writeTable(request: TableExport): Promise<ManifestTable> {
-  const { table, columns, layout } = request;
+  const { table, columns, layout, before: former } = request;
   const shape = toShape(table.name, columns, layout.month?.name ?? null);
-  const before = request.before !== null && hasShape(request.before, shape) ? request.before : null;
+  // Files can only be kept if the table still has the same columns and is cut in the same way.
+  const isSame = former !== null && isDeepStrictEqual(toShape(former.name, former.columns, former.month_of), shape);
+  const before = isSame ? former : null;
   // Null if all months have to be written.
   const changed = before === null ? null : await findChangedMonths(request, before.slices);
   const isKept = ({ month }: { month: string | null }): boolean => changed?.has(month) === false;
@@ -41,7 +43,9 @@ export async function writeTable(request: TableExport): Promise<ManifestTable> {
   return {
     ...shape,
     description: table.description,
-    columns: shape.columns.map((column, at) => ({ ...column, description: table.columns[at]?.description ?? null })),
+    columns: shape.columns.map((column, at) =>
+      Object.assign({}, column, { description: table.columns[at]?.description ?? null }),
+    ),
     rows: slices.reduce((sum, { rows }) => sum + rows, 0),
     files: [...keptFiles, ...written.flatMap(({ files }) => files)].toSorted(byMonth),
     slices: slices.toSorted(byMonth),
@@ -55,10 +59,6 @@ function toShape(
   month_of: string | null,
 ) {
   return { name, columns: columns.map(({ name, type, stored }) => ({ name, type, stored })), month_of };
-}
-
-function hasShape({ name, columns, month_of }: ManifestTable, shape: ReturnType<typeof toShape>): boolean {
-  return isDeepStrictEqual(toShape(name, columns, month_of), shape);
 }
 
 function byMonth(a: { month: string | null }, b: { month: string | null }): number {

@@ -1,8 +1,8 @@
-// Reads the key of each record of a page (`keyRecords`). Of several records with one key it keeps the newest, and it rejects
-// records without a usable key, which could not be found again.
+// Reads the key of each record of a page, the first step of loading (`keyRecords`). If a page lists a record twice, only
+// the newest one is loaded. A record without a usable key is rejected, because its row could not be found again.
 import type { ResourceProfile } from '../config/profile/profile.ts';
 import type { Forgotten } from '../database/state/forgotten.ts';
-import type { JsonValue, SourceRecord, ChangeTime } from '../model/json.ts';
+import type { ChangeTime, JsonValue, SourceRecord } from '../model/json.ts';
 import { updatedTime } from '../rows/columns/updated-time.ts';
 import { parseJson } from '../rows/json/parse-json.ts';
 import { comparedPart } from '../rows/mask-fields.ts';
@@ -32,21 +32,21 @@ export interface KeyConflicts {
 
 const NO_KEY_CONFLICTS: KeyConflicts = { older: 0, undecided: 0, example: null, olderExample: null };
 
-/** The latest time that the text may mean: a local time in a repeated hour has two readings. */
+/** The latest time that a time of change may mean: a local time in the hour that a clock change repeats has two readings. */
 export function latestReading({ at, latest }: ChangeTime): number {
   return latest ?? at;
 }
 
 /** A record that cannot become a row. */
 export interface RejectedRecord {
-  /** Null if it has no usable one. */
+  /** Null if it has no usable key. */
   key: string | null;
   reason: string;
   detail: string;
   bytes: Buffer;
 }
 
-/** The records of a page with keys, those that are rejected, and those that the filter excludes. */
+/** The records of a page. */
 export interface KeyedRecords {
   keyed: KeyedRecord[];
   rejects: RejectedRecord[];
@@ -55,17 +55,13 @@ export interface KeyedRecords {
   conflicts: KeyConflicts;
 }
 
-/** A record that the profile's filter excludes. */
 export type ExcludedRecord = Pick<KeyedRecord, 'key' | 'updated'>;
 
-/**
- * Returns the records with their keys. Of several with one key it keeps the newest by the service's own clock, or the
- * last if they have no times. Rejects a record without a usable key.
- */
+/** Returns the records with their keys; of several with one key, the one that changed last, or the last one without times. */
 export function keyRecords(records: readonly SourceRecord[], profile: ResourceProfile): KeyedRecords {
   const byKey = new Map<string, KeyedRecord>();
-  /** Records that are skipped because another one has the same key. */
-  const copies: KeyedRecord[] = [];
+  /** Skipped, because another record has the same key. */
+  const duplicates: KeyedRecord[] = [];
   const rejects: RejectedRecord[] = [];
   const passing = recordsPassingFilter(records);
   const compared = comparedPart(profile.fields);
@@ -79,7 +75,7 @@ export function keyRecords(records: readonly SourceRecord[], profile: ResourcePr
       key: found.key,
       value: record.value,
       bytes: record.bytes,
-      // With stored bodies the hash of the text as sent is enough: if it differs, the bodies are compared.
+      // If bodies are stored, the hash of the text is enough: if it differs, the bodies are compared.
       hash: profile.history === 'none' ? canonicalHash(compared(record.value)) : textHash(record.bytes),
       updated: updatedTime(record.value, profile),
       version: 1,
@@ -87,11 +83,11 @@ export function keyRecords(records: readonly SourceRecord[], profile: ResourcePr
     if (record.asSent !== undefined) keyed.asSent = record.asSent;
     const before = byKey.get(keyed.key);
     const isNewest = before === undefined || !isOlder(keyed, before);
-    if (before !== undefined) copies.push(isNewest ? before : keyed);
+    if (before !== undefined) duplicates.push(isNewest ? before : keyed);
     if (isNewest) byKey.set(keyed.key, keyed);
   }
   const filteredOut = passing === records ? [] : findExcluded(records, profile).filter(({ key }) => !byKey.has(key));
-  return { keyed: [...byKey.values()], rejects, filteredOut, conflicts: countConflicts(copies, byKey) };
+  return { keyed: [...byKey.values()], rejects, filteredOut, conflicts: countConflicts(duplicates, byKey) };
 }
 
 /** The keys of the records that the filter excludes. Skips a record without a usable key: it never had a row. */
@@ -102,11 +98,11 @@ function findExcluded(records: readonly SourceRecord[], profile: ResourceProfile
   });
 }
 
-/** Counts the skipped records with other content than the one that was kept. */
-function countConflicts(copies: readonly KeyedRecord[], kept: ReadonlyMap<string, KeyedRecord>): KeyConflicts {
-  if (copies.length === 0) return NO_KEY_CONFLICTS;
+/** Counts the duplicates with other content than the record that is loaded. */
+function countConflicts(duplicates: readonly KeyedRecord[], kept: ReadonlyMap<string, KeyedRecord>): KeyConflicts {
+  if (duplicates.length === 0) return NO_KEY_CONFLICTS;
   const conflicts = { ...NO_KEY_CONFLICTS };
-  for (const record of copies) {
+  for (const record of duplicates) {
     const keptRecord = kept.get(record.key);
     if (keptRecord === undefined || record.hash === keptRecord.hash) continue;
     if (canonicalHash(record.value) === canonicalHash(keptRecord.value)) continue;
@@ -125,7 +121,7 @@ function isOlder(record: KeyedRecord, than: KeyedRecord): boolean {
   return record.updated !== null && than.updated !== null && latestReading(record.updated) < than.updated.at;
 }
 
-/** Removes the erased records of a page, including those among its rejects. */
+/** Removes the records of a page that an operator had erased (`content-sync forget`), also unreadable ones. */
 export function dropForgotten(
   records: readonly SourceRecord[],
   { id }: ResourceProfile,

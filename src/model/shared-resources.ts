@@ -1,4 +1,5 @@
-// Resources that several users share by name, such as open databases: opened once, and closed after the last use.
+// Resources that several users share by name, such as the open database of a source: opened by the first use, and closed
+// some time after the last one, because the next use may come soon.
 import type { Clock } from './clock.ts';
 import { sleepOrAbort } from './waiting.ts';
 
@@ -6,30 +7,29 @@ interface SharedResourceOptions<T> {
   open: (name: string) => Promise<T>;
   close: (value: T) => Promise<void>;
   clock: Clock;
-  /** An unused resource stays open for this time, because it may be acquired again soon. */
+  /** How long an unused resource stays open. */
   lingerMs: number;
 }
 
 /** A resource in use, until `release` is called. */
 export interface Acquired<T> {
   readonly value: T;
-  /** Ends the use; the last user's release closes the resource, at once if `now`. A second call does nothing. */
+  /** Ends the use. `now` closes the resource at once if this was the last use. A second call does nothing. */
   release(now?: boolean): Promise<void>;
 }
 
 interface SharedEntry<T> {
   opened: Promise<T>;
   /** Null until it is open. */
-  value: { of: T } | null;
+  value: T | null;
   users: number;
-  /** Ends the wait of an unused resource; null while it is used. */
+  /** Aborted to end the time for which the unused resource stays open; null while it is used. */
   lingering: AbortController | null;
 }
 
-/** Resources by name with reference counts: the first `acquire` opens one, the last release closes it. */
 export class SharedResources<T> {
   readonly #options: SharedResourceOptions<T>;
-  /** The most recently used one comes last. */
+  /** By name; the most recently used one comes last. */
   readonly #entries = new Map<string, SharedEntry<T>>();
   readonly #closing = new AbortController();
   readonly #lingering = new Set<Promise<void>>();
@@ -40,8 +40,8 @@ export class SharedResources<T> {
 
   /** Rejects if the resource cannot be opened; the next call tries again. */
   async acquire(name: string): Promise<Acquired<T>> {
-    const known = this.#entries.get(name);
-    const entry = known ?? { opened: this.#options.open(name), value: null, users: 0, lingering: null };
+    const existing = this.#entries.get(name);
+    const entry = existing ?? { opened: this.#options.open(name), value: null, users: 0, lingering: null };
     this.#entries.delete(name);
     this.#entries.set(name, entry);
     entry.users += 1;
@@ -49,7 +49,7 @@ export class SharedResources<T> {
     entry.lingering = null;
     try {
       const value = await entry.opened;
-      entry.value = { of: value };
+      entry.value = value;
       let isReleased = false;
       const release = async (now = false): Promise<void> => {
         if (isReleased) return;
@@ -65,7 +65,7 @@ export class SharedResources<T> {
 
   /** Returns the resource if it is open, else null. Does not count as a use. */
   peek(name: string): T | null {
-    return this.#entries.get(name)?.value?.of ?? null;
+    return this.#entries.get(name)?.value ?? null;
   }
 
   /** Closes unused resources, except for the `max` that were used last. */
@@ -92,10 +92,11 @@ export class SharedResources<T> {
 
   async #closeLater(name: string, entry: SharedEntry<T>): Promise<void> {
     const { clock, lingerMs } = this.#options;
-    const ended = new AbortController();
-    entry.lingering = ended;
-    await sleepOrAbort(clock, lingerMs, AbortSignal.any([this.#closing.signal, ended.signal]));
-    if (entry.lingering === ended) await this.#close(name, entry);
+    const lingering = new AbortController();
+    entry.lingering = lingering;
+    await sleepOrAbort(clock, lingerMs, AbortSignal.any([this.#closing.signal, lingering.signal]));
+    // Unless it was acquired meanwhile.
+    if (entry.lingering === lingering) await this.#close(name, entry);
   }
 
   async #close(name: string, entry: SharedEntry<T>): Promise<void> {

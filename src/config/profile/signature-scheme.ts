@@ -1,7 +1,7 @@
 /**
- * The field `webhooks` of a profile: where an event names its record (`webhooksSchema`), and how deliveries are signed
- * (`signatureSchema`). Example of a scheme: an HMAC of `{ts}.{body}`, in hex, in the header `x-signature`. A scheme that
- * would let a forged delivery pass is refused, such as one whose signature does not cover the body.
+ * The field `webhooks` of a profile: how deliveries are signed (`signatureSchema`, first half), and where an event names its
+ * record (`webhooksSchema`). A scheme is for example an HMAC of `{ts}.{body}`, in hex, in the header `x-signature`. One that
+ * would let a forged delivery pass is refused, such as a signature that does not cover the body.
  */
 import { z } from 'zod';
 import { bodyPath, documented, duration, oneOrMore, withExamples } from './basic-fields.ts';
@@ -43,16 +43,17 @@ export type TemplateSegment = string | { readonly token: TokenName; readonly nam
 
 const SEGMENT = /\{(?<token>[a-z0-9_]+)(?::(?<name>[\w-]+))?\}|[^{}]+|[{}]/g;
 
+/** Parses a template of signed content; adds an issue for an unknown token. */
 function readTemplate(text: string, context: z.RefinementCtx): readonly TemplateSegment[] {
   const segments: TemplateSegment[] = [];
-  for (const { 0: literal, groups } of text.matchAll(SEGMENT)) {
+  for (const { 0: segment, groups } of text.matchAll(SEGMENT)) {
     const name = groups?.['name'] ?? '';
-    const token = TOKENS.find((known) => known === groups?.['token']);
+    const token = TOKENS.find((each) => each === groups?.['token']);
     const isToken = token !== undefined && NAMED_TOKENS.has(token) === (name !== '');
     if (isToken) segments.push({ token, name: token === 'header' ? name.toLowerCase() : name });
-    else if (!/[{}]/.test(literal)) segments.push(literal);
+    else if (!/[{}]/.test(segment)) segments.push(segment);
     else {
-      const tokens = TOKENS.map((known) => (NAMED_TOKENS.has(known) ? `{${known}:<name>}` : `{${known}}`));
+      const tokens = TOKENS.map((each) => (NAMED_TOKENS.has(each) ? `{${each}:<name>}` : `{${each}}`));
       context.issues.push({ code: 'custom', message: `expected tokens out of ${tokens.join(' ')}`, input: text });
       return z.NEVER;
     }
@@ -81,7 +82,7 @@ const methodFields = {
   item: word.optional(),
 };
 
-/** A signature scheme in a profile; with `base`, only the differences. */
+/** A signature scheme as a profile has it; with `base`, only the differences from that preset. */
 const signatureFields = z.strictObject({
   /** Preset whose fields apply unless they are given here. */
   base: z.enum(SIGNATURE_PRESET_NAMES).optional(),
@@ -158,7 +159,6 @@ function signatureMethods({ also = [], type = 'hmac', ...first }: SignatureField
   }));
 }
 
-/** A fault of a scheme: the field to change, and the message. */
 type SchemeFault = [path: string, message: string];
 
 /** Yields faults of the signature: its location, encoding and methods. */
@@ -217,10 +217,11 @@ function* findTemplateFaults(fields: SignatureFields): Iterable<SchemeFault> {
     yield ['timestamp', 'expected the place of the timestamp, such as { from: "header:x-timestamp" }'];
   }
   if (has('id') && id?.from !== 'header') yield ['id', 'expected the place of the id that is signed, as a header'];
-  const isBare = signed?.some(
+  // Without a literal text beside it, characters could move between the id and the next value under the same signature.
+  const isIdUnbounded = signed?.some(
     (segment, at) => hasToken([segment], 'id') && typeof (signed[at + 1] ?? signed[at - 1]) !== 'string',
   );
-  if (isBare) yield ['signed', 'expected text between {id} and its neighbour, so that neither can be moved'];
+  if (isIdUnbounded) yield ['signed', 'expected text between {id} and its neighbour, so that neither can be moved'];
   if (has('signed_headers') !== Boolean(list?.from && list.required?.length)) {
     yield ['signed_headers', 'expected from and a list of required headers, exactly if {signed_headers} is signed'];
   }
@@ -231,7 +232,7 @@ function isSecretSent({ type }: SignatureFields): boolean {
   return type === 'static' || type === 'basic';
 }
 
-/** The name of a preset, or a scheme as data. */
+/** The name of a preset, or a scheme; parsed to a `SignatureScheme`. */
 export const signatureSchema = z
   .union([z.enum(SIGNATURE_PRESET_NAMES), signatureFields])
   .transform((given, context) => {
@@ -247,7 +248,7 @@ export function needsPublicUrl(scheme: SignatureScheme): boolean {
   return hasToken(scheme.signed, 'url', 'host');
 }
 
-/** A scheme with defaults; times in milliseconds. Names of headers may contain `{family}`. */
+/** A scheme after defaults are filled in; times in milliseconds. Names of headers may contain `{family}`. */
 export type SignatureScheme = ReturnType<typeof fillScheme>;
 
 /** Five minutes, as the libraries of Standard Webhooks have it. */
@@ -272,6 +273,7 @@ function mergeMaps<T extends object>(inherited: T | null | undefined, given: T |
   return inherited ? { ...inherited, ...given } : given;
 }
 
+/** Fills in the defaults. */
 function fillScheme(fields: SignatureFields) {
   const { value = {}, timestamp, signed_headers } = fields;
   return {
@@ -302,7 +304,7 @@ function fillTime(given: NonNullable<SignatureFields['timestamp']>) {
   return { from, unit, past, future };
 }
 
-/** `content.*`: a star matches any text. */
+/** A kind of event, such as `content.*`: a star matches any text. */
 const kindPattern = z.string().min(1);
 const kindPatterns = oneOrMore(kindPattern, z.array(kindPattern).min(1).max(100));
 
@@ -377,14 +379,14 @@ export type WebhookRule = WebhookProfile['rules'][number];
 
 /** Returns all fields of an event that the profile reads. */
 export function eventFieldsOf({ kind, resource, id, updated, rules }: WebhookProfile): EventField[] {
-  const ruled = rules.flatMap((rule) => [rule.id, rule.updated, rule.where.map(({ field }) => field)]);
+  const fieldsOfRules = rules.flatMap((rule) => [rule.id, rule.updated, rule.where.map(({ field }) => field)]);
   const single = resource === null ? [kind] : [kind, resource];
-  return [single, id, updated, ...ruled].flatMap((fields) => fields ?? []);
+  return [single, id, updated, ...fieldsOfRules].flatMap((fields) => fields ?? []);
 }
 
 /** Returns the paths of rules with unknown resources, within `webhooks`. */
 export function rulesWithoutResource({ rules }: WebhookProfile, resources: object): (string | number)[][] {
-  // Also called for rules with other faults.
+  // The rules may have other faults, so `resource` may be a text or a list.
   return rules.flatMap(({ resource = [] }, at) =>
     [resource].flat().every((name) => Object.hasOwn(resources, name)) ? [] : [['rules', at, 'resource']],
   );

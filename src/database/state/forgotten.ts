@@ -102,10 +102,7 @@ export function requestErasure(
   return upsertRows(own, '_sync_forgotten', rows, ['resource', 'fingerprint']);
 }
 
-/**
- * Reads the records that are not erased completely. If `erased_at` is set, the tables are clean, and only webhook
- * deliveries, the log of the database and the free pages of its file may still have traces.
- */
+/** Reads the records that are not erased completely: after `erased_at` only deliveries, log and free pages have traces. */
 export async function openErasures(own: Kysely<OwnTables>, resource: string): Promise<ForgottenRow[]> {
   const all = own.selectFrom('_sync_forgotten').selectAll().where('resource', '=', resource);
   return all.where('cleaned_at', 'is', null).orderBy('fingerprint').execute();

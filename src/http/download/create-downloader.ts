@@ -1,9 +1,9 @@
 // Creates the downloader of a source: connections and rate limits for its files, at the service and at other hosts (CDNs).
 import PQueue from 'p-queue';
-import type { Lane } from '../../model/vocabulary.ts';
+import { SharedResources } from '../../model/shared-resources.ts';
 import { createAgent, createExchange } from '../exchange.ts';
 import { createJudge } from '../outcome/outcome-table.ts';
-import type { RateLimiter, RequestAttempt } from '../rate-limit/rate-limiter.ts';
+import type { RateLimiter } from '../rate-limit/rate-limiter.ts';
 import { type ClientParts, RetryQuota } from '../request-loop.ts';
 import { publicConnector, type Resolve } from './addresses.ts';
 import { downloadFile, type DownloadParts } from './download-file.ts';
@@ -30,9 +30,29 @@ export interface DownloaderOptions {
   resolve?: Resolve | undefined;
 }
 
+/** Rate limiters of other origins that stay open while they are unused: what they have learned is not lost at once. */
+const MAX_UNUSED_LIMITERS = 64;
+const UNUSED_LIMITER_MS = 86_400_000;
+
 /** Creates the downloader of one source. */
 export function createDownloader({ client, allowHosts, openRateLimiter, resolve }: DownloaderOptions): Downloader {
-  const others = new OtherOrigins(openRateLimiter);
+  const otherLimiters = new SharedResources<RateLimiter>({
+    open: openRateLimiter,
+    close: async (limiter) => limiter.close(),
+    clock: client.clock,
+    lingerMs: UNUSED_LIMITER_MS,
+  });
+  const limiterOfOrigin = (origin: string): { run: RateLimiter['run'] } => ({
+    run: async (lane, attempt, signal) => {
+      const limiter = await otherLimiters.acquire(origin);
+      try {
+        return await limiter.value.run(lane, attempt, signal);
+      } finally {
+        await limiter.release();
+        await otherLimiters.closeIdle(MAX_UNUSED_LIMITERS);
+      }
+    },
+  });
   const { network } = client;
   // Other origins never get the client certificate.
   const networkWithoutCertificate = network && { proxies: network.proxies, ca: network.ca };
@@ -51,7 +71,7 @@ export function createDownloader({ client, allowHosts, openRateLimiter, resolve 
     otherOrigins: {
       exchange: createExchange(agent, client.http, client.clock),
       judge: createJudge([]),
-      limiterFor: ({ origin }) => ({ run: (lane, attempt, signal) => others.run(origin, lane, attempt, signal) }),
+      limiterFor: ({ origin }) => limiterOfOrigin(origin),
     },
     rules: { allowed: allowHosts, isProxied: httpProxy !== '' || httpsProxy !== '' },
   };
@@ -59,56 +79,7 @@ export function createDownloader({ client, allowHosts, openRateLimiter, resolve 
     download: (request) => downloadFile(parts, request),
     close: async () => {
       await agent.destroy();
-      await others.close();
+      await otherLimiters.close();
     },
   };
-}
-
-/** Max rate limiters that stay open; the least recently used are closed. */
-const MAX_ORIGINS = 64;
-
-/** The rate limiters of other origins that files come from. */
-class OtherOrigins {
-  readonly #open: DownloaderOptions['openRateLimiter'];
-  /** The least recently used one comes first. */
-  readonly #limiters = new Map<string, { opened: Promise<RateLimiter>; users: number }>();
-
-  constructor(open: DownloaderOptions['openRateLimiter']) {
-    this.#open = open;
-  }
-
-  async run<T>(origin: string, lane: Lane, attempt: RequestAttempt<T>, signal?: AbortSignal): Promise<T> {
-    const limiter = this.#limiters.get(origin) ?? { opened: this.#open(origin), users: 0 };
-    this.#limiters.delete(origin);
-    this.#limiters.set(origin, limiter);
-    limiter.users += 1;
-    try {
-      const opened = await limiter.opened.catch((error: unknown) => {
-        // The next request opens it again.
-        this.#limiters.delete(origin);
-        throw error;
-      });
-      return await opened.run(lane, attempt, signal);
-    } finally {
-      limiter.users -= 1;
-      await this.#closeUnused();
-    }
-  }
-
-  async close(): Promise<void> {
-    for (const origin of this.#limiters.keys()) await this.#closeOne(origin);
-  }
-
-  async #closeUnused(): Promise<void> {
-    for (const [origin, { users }] of this.#limiters) {
-      if (this.#limiters.size <= MAX_ORIGINS) return;
-      if (users === 0) await this.#closeOne(origin);
-    }
-  }
-
-  async #closeOne(origin: string): Promise<void> {
-    const opened = this.#limiters.get(origin)?.opened;
-    this.#limiters.delete(origin);
-    await (await opened)?.close();
-  }
 }

@@ -377,8 +377,7 @@ function isStatus(pattern: string, status: number): boolean {
 
 function rowOfRule(rule: OutcomeRule): OutcomeRow {
   return {
-    ...(rule.status === undefined ? {} : { status: [rule.status].flat() }),
-    when: (response) => meetsConditions({ ...rule, status: undefined }, response),
+    when: (response) => meetsConditions(rule, response),
     outcome: rule.outcome,
     code: rule.outcome === 'limited' ? 'limited' : 'outcome_rule',
     reason: rule.reason ?? 'a rule of the profile decides so',

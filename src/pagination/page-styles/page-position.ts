@@ -163,10 +163,7 @@ function readPosition(stored: string): PagePosition {
   });
 }
 
-/**
- * Reads the notation of earlier versions: path and query, then values as a fragment (`/posts?page=2#{...}`), and before
- * them the progress of several listings, ended by a blank (`/[...] /posts?page=2`).
- */
+/** Reads the notation of earlier versions: `/posts?page=2#<values>`, after `/<progress> ` if there are several listings. */
 function parseFormerPosition(stored: string): unknown {
   const [, progress, position = stored] = /^\/(\S*) (.*)$/s.exec(stored) ?? [];
   const [url, fragment] = position.split('#');

@@ -1,17 +1,19 @@
-// Makes stored webhook deliveries due again.
+// Makes stored webhook deliveries due again, for `content-sync deliveries replay` and for controls of `serve`: for example
+// dead ones after an operator has fixed the profile, or deferred ones that need not wait any longer.
 import { inboxAddress, openInbox, openInboxToRead } from '../../database/databases.ts';
 import type { DeliveryRow, Inbox } from '../../database/inbox.ts';
 import type { Clock } from '../../model/clock.ts';
 import { timestampText } from '../../model/timestamp-text.ts';
 import { formatNumber } from '../../observe/format-values.ts';
 
-/** How many deliveries wait again, and the names without a delivery. */
 export interface Replayed {
+  /** How many deliveries wait again. */
   replayed: number;
+  /** The names without a delivery. */
   unknown: string[];
 }
 
-/** Finds a delivery by its number, which the list shows, or by the sender's id. */
+/** Finds a delivery by its number, which `deliveries list` shows, or by the sender's id. */
 export async function findDelivery(inbox: { get: Inbox['get'] }, name: string): Promise<DeliveryRow | null> {
   const byNumber = /^\d{1,15}$/.test(name) ? await inbox.get(Number(name)) : null;
   return byNumber ?? inbox.get(name);
@@ -31,6 +33,7 @@ export async function replayDeliveries(
   clock: Clock,
   names: readonly string[] | null,
 ): Promise<Replayed> {
+  // Throws a `ConfigError` if there is no inbox, which `openInbox` would create.
   await (await openInboxToRead(warehouse, clock)).close();
   return withInbox(warehouse, clock, async (inbox) => {
     if (names === null) return { replayed: await inbox.replay('dead'), unknown: [] };
@@ -41,10 +44,10 @@ export async function replayDeliveries(
   });
 }
 
-/** Only the newest deliveries are made due: the others are due soon anyway. */
+/** At most this many, the newest ones: older deliveries are due soon anyway. */
 const MAX_HURRIED = 5_000;
 
-/** Makes deliveries due now that were deferred after an error; returns how many. */
+/** Makes deliveries of these resources due now that were deferred after an error; returns how many. */
 export function hurryDeliveries(warehouse: string, clock: Clock, resources: readonly string[]): Promise<number> {
   return withInbox(warehouse, clock, async (inbox) => {
     const now = timestampText(clock.now());

@@ -15,21 +15,21 @@ import {
 export interface KeyedWork {
   readonly resource: string;
   readonly key: string;
-  /** Targets that are taken out when the work starts; the running work may also take later ones. */
+  /** The work takes these when it starts; while it runs, it may also take those that were added since. */
   readonly waiting: PendingTarget[];
 }
 
 interface PacedWorkOptions<Outcome> {
-  /** Work with the same key starts at the rate of a token bucket: `burst` tokens, and a new one every `everyMs`. */
+  /** A token bucket limits the starts of work with one key: `burst` tokens, and a new one every `everyMs`. */
   everyMs: number;
   burst: number;
   /** Minimum milliseconds between the end of some work and the next start with the same key. */
   cooldownMs: number;
   concurrencyPerResource: number;
   clock: Clock;
-  /** Aborted when the drain stops: nothing new starts, and later failures are ignored. */
+  /** Aborted at the end: nothing new starts, and later failures are ignored. */
   signal: AbortSignal;
-  /** Targets of one resource with the same key are served by the same work. */
+  /** Groups the targets of a resource: those with the same key are served by the same work. */
   keyOf: (target: PendingTarget) => string;
   perform: (work: KeyedWork, served: PendingTarget[]) => Promise<Outcome>;
   done: (served: readonly PendingTarget[], outcome: Outcome) => void;
@@ -41,7 +41,7 @@ interface PacedWorkOptions<Outcome> {
 interface PacedEntry extends KeyedWork {
   /** True while a loop serves its targets. */
   isActive: boolean;
-  /** Monotonic milliseconds: when the work may start again, and when its token bucket is full. */
+  /** When the work may start again, and when its token bucket is full; monotonic milliseconds. */
   cooldownUntil: number;
   fullAt: number;
 }
@@ -57,8 +57,8 @@ interface ResourceState {
 }
 
 /**
- * Merges many targets for the same record or resource into little work, at a limited pace. No resource waits for another
- * one, and a resource whose service or database fails is paused with backoff.
+ * Performs the work that deliveries request: merges those for the same record or resource, and limits its pace. Resources do
+ * not wait for each other, and one whose service or database fails is paused with backoff.
  */
 export class PacedWork<Outcome> {
   readonly #options: PacedWorkOptions<Outcome>;
@@ -68,6 +68,7 @@ export class PacedWork<Outcome> {
     this.#options = options;
   }
 
+  /** Adds a target, and starts the work that serves it unless that is running; reports a failure during a pause. */
   add(target: PendingTarget): void {
     const { clock, keyOf, failed } = this.#options;
     const { resource } = target.target;
@@ -75,13 +76,14 @@ export class PacedWork<Outcome> {
     const { pause } = state;
     if (pause !== null && clock.now() < pause.until) return failed([target], { ...pause.failure, until: pause.until });
     const key = keyOf(target);
-    const fresh = { resource, key, waiting: [], isActive: false, cooldownUntil: -Infinity, fullAt: -Infinity };
-    const entry = state.entries.get(key) ?? fresh;
+    const unused = { resource, key, waiting: [], isActive: false, cooldownUntil: -Infinity, fullAt: -Infinity };
+    const entry = state.entries.get(key) ?? unused;
     state.entries.set(key, entry);
     entry.waiting.push(target);
     if (!entry.isActive) void this.#serve(state, entry);
   }
 
+  /** Ends all pauses. */
   retry(): void {
     for (const state of this.#states.values()) state.pause = null;
   }
@@ -124,6 +126,7 @@ export class PacedWork<Outcome> {
     const { clock, signal, perform, done, everyMs, burst, cooldownMs } = this.#options;
     if (entry.waiting.length === 0 || signal.aborted) return;
     const served = entry.waiting.splice(0);
+    // This start takes a token, which comes back after `everyMs`.
     entry.fullAt = Math.max(entry.fullAt, clock.monotonic()) + everyMs;
     try {
       const outcome = await perform(entry, served);
@@ -131,15 +134,16 @@ export class PacedWork<Outcome> {
       done(served, outcome);
     } catch (error) {
       if (!signal.aborted) this.#fail(state, entry, served, error);
-      // Nothing was requested: the work may start as soon as the resource is free or resumed.
+      // Another process owns the resource, or it is paused: nothing was requested, so there is no cooldown.
       if (isResourceBlocked(toFailure(error))) return;
     }
+    // The bucket has a token again when no more than `burst - 1` are missing.
     entry.cooldownUntil = Math.max(clock.monotonic() + cooldownMs, entry.fullAt - (burst - 1) * everyMs);
   }
 
   #fail(state: ResourceState, entry: PacedEntry, served: readonly PendingTarget[], error: unknown): void {
     const { failed, threw } = this.#options;
-    // A failed scan is no failure of a delivery, and is reported as a run.
+    // The failure of a scan (empty key) is reported as that of a run, and costs its deliveries no attempt.
     const failure: DeliveryFailure = entry.key === '' ? { ...toFailure(error), kind: 'temporary' } : toFailure(error);
     if (failure.kind === 'record') failed(served, failure);
     else {
@@ -150,7 +154,7 @@ export class PacedWork<Outcome> {
     threw(entry, error);
   }
 
-  /** Returns the epoch milliseconds of the next attempt. Errors of work that ran in parallel lengthen no pause. */
+  /** Pauses the resource, and returns until when. Further errors of work that ran in parallel do not extend the pause. */
   #pause(state: ResourceState, failure: DeliveryFailure): number {
     const { clock } = this.#options;
     const now = clock.now();

@@ -1,13 +1,14 @@
-// Splits signature headers, and compares signatures in constant time with the expected ones.
+// Verifies the signatures of a webhook delivery: splits the header into its signatures (`t=1,v1=ab,v1=cd`), and compares
+// them with the expected ones in constant time. `create-verifier.ts` calls it for each delivery.
 import { createHash, createHmac, createPublicKey, timingSafeEqual, verify } from 'node:crypto';
-import { ConfigError } from '../../model/errors.ts';
-import { keyBytes, secretFault, type WebhookSecret } from '../../config/profile/signature-secret.ts';
 import type { SignatureMethod, SignatureScheme } from '../../config/profile/signature-scheme.ts';
+import { keyBytes, secretFault, type WebhookSecret } from '../../config/profile/signature-secret.ts';
+import { ConfigError } from '../../model/errors.ts';
 import { type Delivery, NO_PARTS, type SignatureParts, type SignatureRefusal, textAt } from './delivery.ts';
 
-/** One signature of a delivery, still as text. */
+/** One signature of a delivery, as text. */
 interface SentItem {
-  /** Names the method: `v1`; null if the header holds nothing but the signature. */
+  /** Names the method: `v1`; null if the header is the signature. */
   readonly label: string | null;
   readonly text: string;
 }
@@ -20,12 +21,12 @@ interface SentSignature {
 /** No sender puts more signatures into a delivery; each one costs a comparison. */
 const MAX_ITEMS = 20;
 
-/** Every item of a list must match. */
 const ITEM_PATTERNS = {
   kv: /^(?<label>[A-Za-z0-9_-]+)=(?<text>[^,]+)$/,
   list: /^(?<label>[A-Za-z0-9_-]+),(?<text>[^,]+)$/,
 } as const;
 
+/** Reads the signatures in the header of a delivery, and the other parts of that header by their names. */
 export function readSignature({ value }: SignatureScheme, delivery: Delivery): SentSignature | SignatureRefusal {
   const { from, parse, prefix, separator } = value;
   const header = textAt(from, delivery, NO_PARTS);
@@ -34,6 +35,7 @@ export function readSignature({ value }: SignatureScheme, delivery: Delivery): S
     if (!header.startsWith(prefix)) return 'bad_signature_header';
     return { items: [{ label: null, text: header.slice(prefix.length) }], parts: NO_PARTS };
   }
+  // Longer separators first: `, ` is not a comma and a text that begins with a blank.
   const separators = new RegExp(separator.toSorted((a, b) => b.length - a.length).join('|'));
   const pieces = header.split(separators, MAX_ITEMS + 1);
   if (pieces.length > MAX_ITEMS) return 'too_many_signatures';
@@ -42,21 +44,19 @@ export function readSignature({ value }: SignatureScheme, delivery: Delivery): S
     return label === undefined || text === undefined ? [] : [{ label, text }];
   });
   if (items.length < pieces.length) return 'bad_signature_header';
-  const byLabel = Map.groupBy(items, ({ label }) => label);
-  const unique = [...byLabel].filter(([, same]) => same.length === 1);
+  // A part such as the timestamp must not be repeated: it would be ambiguous which one is signed.
+  const unique = [...Map.groupBy(items, ({ label }) => label)].filter(([, same]) => same.length === 1);
   return { items, parts: new Map(unique.map(([label, [item]]) => [label, item?.text ?? ''])) };
 }
 
-/**
- * Returns true if one of the signatures was made over the content with this key. Takes the same time whatever the
- * result is: every signature is compared.
- */
+/** Returns true if one of the signatures was made over the content. Compares all of them, so the time shows nothing. */
 type Matches = (content: readonly Buffer[], texts: readonly string[]) => boolean;
 
 /** The bytes before the 32 of an Ed25519 public key in its DER form (RFC 8410). */
 const SPKI_ED25519 = Buffer.from('302a300506032b6570032100', 'hex');
 const ED25519_SIGNATURE_BYTES = 64;
 
+/** Creates the function that verifies signatures of one method with one key. */
 function matcherFor({ type, algorithm }: SignatureMethod, key: Buffer, encoding: BufferEncoding): Matches {
   if (type === 'static' || type === 'basic') return secretMatcher(key);
   if (type === 'hmac') {
@@ -74,7 +74,8 @@ function matcherFor({ type, algorithm }: SignatureMethod, key: Buffer, encoding:
   return (content, texts) => {
     const message = Buffer.concat(content);
     const signatures = texts.map((text) => decodeStrictly(text, encoding, ED25519_SIGNATURE_BYTES));
-    return signatures.filter((one) => one !== null && verify(null, message, publicKey, one)).length > 0;
+    const valid = signatures.filter((bytes) => bytes !== null && verify(null, message, publicKey, bytes));
+    return valid.length > 0;
   };
 }
 
@@ -91,38 +92,39 @@ function sha256(text: Uint8Array | string): Buffer {
   return createHash('sha256').update(text).digest();
 }
 
+/** Compares all of them, without a branch that would make the time depend on the result. */
 function someEqual(expected: Buffer, sent: readonly (Buffer | null)[]): boolean {
   let equal = 0;
-  for (const one of sent) equal += Number(timingSafeEqual(expected, one ?? expected)) & Number(one !== null);
+  for (const bytes of sent) equal += Number(timingSafeEqual(expected, bytes ?? expected)) & Number(bytes !== null);
   return equal > 0;
 }
 
 /**
- * Decodes a text of `length` bytes; null unless it is written in the one canonical way: hex in lower case, base64 padded,
- * base64url not padded. Node's own decoder also accepts `<good>=!!!!`, `abzz` and a base64url text as base64.
+ * Decodes a text of `length` bytes. Null unless it is in canonical form: hex in lower case, base64 with padding, base64url
+ * without. The decoder of Node alone would accept `<good>=!!!!`, `abzz` and a base64url text as base64.
  */
 function decodeStrictly(text: string, encoding: BufferEncoding, length: number): Buffer | null {
   const bytes = Buffer.from(text, encoding);
   return bytes.length === length && bytes.toString(encoding) === text ? bytes : null;
 }
 
-/** A secret, prepared for one method of a scheme that can use it: a scheme may accept several kinds of signatures. */
+/** A secret that is prepared for one method of the scheme; a scheme may accept several kinds of signatures. */
 export interface Key {
-  /** Name of the items that carry its signatures; null if the header is the signature. */
+  /** The label of its signatures in the header; null if the header is the signature. */
   readonly item: string | null;
   /** Epoch milliseconds until which it is accepted. */
   readonly until: number;
   readonly matches: Matches;
 }
 
-/** Id of a secret that only answers a challenge: addresses and logs hold it, so it must not be able to sign. */
+/** Id of a secret that only answers a challenge. It must not sign, because it is sent in URLs, which logs contain. */
 export const VERIFY_TOKEN_ID = 'verify_token';
 
-/** Throws `ConfigError('settings_invalid')` for a secret that the scheme cannot use. */
+/** Prepares the secrets for the methods of the scheme. Throws `ConfigError('settings_invalid')` for an unusable secret. */
 export function keysOf(scheme: SignatureScheme, secrets: readonly WebhookSecret[]): Key[] {
   const { challenge } = scheme;
-  const hasVerifyToken = typeof challenge === 'string' ? challenge === 'meta' : (challenge?.token ?? null) !== null;
-  const signing = hasVerifyToken ? secrets.filter(({ id }) => id !== VERIFY_TOKEN_ID) : secrets;
+  const usesVerifyToken = typeof challenge === 'string' ? challenge === 'meta' : (challenge?.token ?? null) !== null;
+  const signing = usesVerifyToken ? secrets.filter(({ id }) => id !== VERIFY_TOKEN_ID) : secrets;
   return signing.flatMap((secret) => {
     const fault = secretFault(scheme, secret);
     if (fault !== null) throw new ConfigError('settings_invalid', `a webhook secret cannot be used: ${fault}`);

@@ -1,4 +1,5 @@
-// Removes earlier contents of files, and stored objects that no row names.
+// Removes stored files that are not needed any more: `pruneFiles` (`content-sync files prune`) those that were replaced or
+// deleted some time ago (`files.grace`), and `eraseUnreferenced` at once those of erased records.
 import { storesOf } from '../../config/profile/file-fields.ts';
 import type { Profile } from '../../config/profile/profile.ts';
 import {
@@ -31,14 +32,14 @@ export interface FilesPruned {
 
 interface Pruning extends SourceFiles {
   lease: Lease;
-  /** Epoch milliseconds: what ended, or was stored, before this time is removed. */
+  /** Epoch milliseconds: contents that were replaced or stored before this time are removed. */
   before: number;
   pruned: FilesPruned;
 }
 
 /**
- * Removes earlier contents that ended longer than `grace` ago, unless their resource keeps its history, and objects that
- * no row names. Throws `lease_held` while files are being fetched, and what a store throws that cannot be used.
+ * Removes contents that were replaced longer than `grace` ago, unless their resource keeps its history, and objects that no
+ * row names. Throws `lease_held` while files are being fetched, and the error of a store that cannot be used.
  */
 export async function pruneFiles(files: SourceFiles, profile: Profile): Promise<FilesPruned> {
   const { settings, clock, warehouse } = files;
@@ -75,8 +76,8 @@ async function pruneStore(pruning: Pruning, store: ObjectStore): Promise<void> {
 }
 
 /**
- * Removes objects that a row named once; the warehouse remembers those. Other objects stay for `grace`: they may be newer
- * than a warehouse that was restored from a backup.
+ * Removes objects without a row. If the warehouse has noted that a row named the object once, it is removed at once; others
+ * stay for `grace`, because they may be newer than a warehouse that was restored from a backup.
  */
 async function pruneObjects(
   { warehouse, before, lease, pruned }: Pruning,
@@ -85,14 +86,14 @@ async function pruneObjects(
 ): Promise<void> {
   const { own } = warehouse;
   const hashes = unreferenced.map(({ sha256 }) => sha256);
-  const remembered = await findKnownHashes(own, '_sync_file_objects', store.name, hashes);
-  const leaving = unreferenced.filter(({ sha256, storedAt }) => remembered.has(sha256) || storedAt < before);
-  if (leaving.length === 0) return;
-  // Checks the lease just before the removal, so that no other process can name them meanwhile. After a crash between the
-  // two, an object stays until `grace` has passed.
-  const removed = leaving.map(({ sha256 }) => sha256);
-  await warehouse.apply(forgetObjects(own, store.name, removed), lease.proof());
-  for (const { sha256, bytes } of leaving) {
+  const noted = await findKnownHashes(own, '_sync_file_objects', store.name, hashes);
+  const removed = unreferenced.filter(({ sha256, storedAt }) => noted.has(sha256) || storedAt < before);
+  if (removed.length === 0) return;
+  const removedHashes = removed.map(({ sha256 }) => sha256);
+  // This checks the lease just before the removal, so that no other process stores rows for these objects meanwhile. If the
+  // process crashes after this statement, the objects stay until `grace` has passed.
+  await warehouse.apply(forgetObjects(own, store.name, removedHashes), lease.proof());
+  for (const { sha256, bytes } of removed) {
     await store.remove(sha256);
     pruned.objects += 1;
     pruned.bytes += bytes;
@@ -100,9 +101,8 @@ async function pruneObjects(
 }
 
 /**
- * Removes the contents that no row names any more, such as those of erased records, without waiting for `grace`. Returns
- * how many remain, in stores that the settings do not name. Throws `lease_held` while files are being fetched, and what
- * a store throws that cannot be used.
+ * Removes the contents that no row names any more, without waiting for `grace`. Returns how many remain, because they are in
+ * stores that the settings do not name. Throws `lease_held` while files are being fetched, and the error of a store.
  */
 export async function eraseUnreferenced(files: Omit<SourceFiles, 'signal'>): Promise<number> {
   const { warehouse, settings, clock } = files;

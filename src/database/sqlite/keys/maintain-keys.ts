@@ -1,4 +1,5 @@
-// Creates and drops the indexes of copied tables, and updates statistics, after a scan.
+// Maintains the indexes of copied tables and the statistics of SQLite, after each sync. Joins by references and sums per
+// record or day, as analysts write them, would read whole tables without them.
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Database } from 'better-sqlite3';
 import type { ColumnType } from '../../../model/vocabulary.ts';
@@ -7,7 +8,7 @@ import { VIEW_DIALECT } from '../views/dialect.ts';
 
 const { id } = VIEW_DIALECT;
 
-/** Types that are aggregated per record, and the times that such queries filter by. */
+/** Types of columns that queries aggregate, or filter by. */
 const MEASURE_TYPES: ReadonlySet<ColumnType> = new Set(['integer', 'double', 'date', 'timestamp']);
 /** An index of more columns is nearly as large as the table. */
 const MAX_MEASURES = 8;
@@ -30,20 +31,21 @@ export async function maintainIndexes(
   for (const statement of await retryWhileLocked(() => outdatedStatistics(db, plan))) await run(statement);
 }
 
-/** ANALYZE for each table without statistics or with ten times as many rows: SQLite would read whole tables. */
+/** Returns an ANALYZE for each table without statistics, or with ten times as many rows as when they were made. */
 function outdatedStatistics(db: Database, { tables }: KeyPlan): string[] {
   const managed = new Set(tables.map(({ name }) => `ANALYZE "main".${id(name)}`));
+  // 0x10003: only list the statements, for all tables.
   const outdated = db.prepare<[], string>('PRAGMA optimize(0x10003)').pluck().all();
   return outdated.filter((statement) => managed.has(statement));
 }
 
-/** Sorting a million rows takes 100 MB of memory; only if no temporary file can be created, it is done there. */
+/** Sorts in a temporary file: a million rows take 100 MB of memory, which is used only if no file can be created. */
 async function sortInFile(db: Database, run: () => Promise<void>): Promise<void> {
   try {
     db.pragma('temp_store = FILE');
     await run();
   } catch {
-    // Any other error occurs again.
+    // An error with another cause occurs again.
     db.pragma('temp_store = MEMORY');
     await run();
   } finally {
@@ -51,7 +53,7 @@ async function sortInFile(db: Database, run: () => Promise<void>): Promise<void>
   }
 }
 
-/** Statements that create missing indexes, and drop managed ones that are outdated or no longer wanted. */
+/** Returns the statements that create missing indexes, and drop managed ones that the plan does not have like that. */
 function indexChanges(db: Database, { tables, indexes }: KeyPlan): string[] {
   const names = JSON.stringify(tables.map(({ name }) => name));
   const existing = new Map(db.prepare<[string], [string, string]>(MANAGED_INDEXES).raw().all(names));
@@ -65,7 +67,7 @@ function indexChanges(db: Database, { tables, indexes }: KeyPlan): string[] {
   ];
 }
 
-/** The prefix of indexes that no setting removes. */
+/** The prefix of the indexes of `changedIndex`, which every root table has. */
 const CHANGED = '_sync_changed_';
 
 const MANAGED_INDEXES = `SELECT name, sql FROM sqlite_schema WHERE type = 'index'
@@ -74,9 +76,9 @@ const MANAGED_INDEXES = `SELECT name, sql FROM sqlite_schema WHERE type = 'index
 
 function wantedIndex(index: ColumnIndex): IndexStatement {
   const { table, why } = index;
-  const isWide = why === 'reference' || why === 'window';
-  const columns = isWide ? coveringColumns(index) : [index.column];
-  const where = isWide && table.path.length === 0 ? ' WHERE "_deleted_at" IS NULL' : '';
+  const isAggregated = why === 'reference' || why === 'window';
+  const columns = isAggregated ? coveringColumns(index) : [index.column];
+  const where = isAggregated && table.path.length === 0 ? ' WHERE "_deleted_at" IS NULL' : '';
   const name = `${INDEX_PREFIX}${columnText(index.table, index.column)}`;
   return [name, `CREATE INDEX ${id(name)} ON ${id(table.name)} (${columns.map(id).join(', ')})${where}`];
 }
@@ -88,8 +90,8 @@ function changedIndex(table: string): IndexStatement {
 }
 
 /**
- * All columns that an aggregation per record or day needs: SQLite would look up each row in the table, which is slower
- * than reading the whole table. Rows of child tables are small enough.
+ * All columns that an aggregation per record or day needs: with a smaller index SQLite would look up each row in the table,
+ * which is slower than reading the whole table. The rows of child tables are small, so they need no more than the key.
  */
 function coveringColumns({ table, column }: ColumnIndex): string[] {
   if (table.path.length > 0) return [column, table.key[0] ?? ''];
