@@ -25,7 +25,7 @@ import {
   toListed,
   warn,
 } from './listing-scan.ts';
-import { toEpochMs, formatTime } from './since.ts';
+import { toEpochMs, formatTime } from '../pagination/requests/since.ts';
 
 /** Nothing was changed after the first of these times, and nothing before the second. */
 export const FAR_AHEAD_MS = 366 * 86_400_000;

@@ -16,7 +16,7 @@ import { inPartition } from '../pagination/scan-partitions.ts';
 import { updatedTime, updatedZone } from '../rows/columns/updated-time.ts';
 import { fieldAt, recordsPassingFilter } from '../rows/records/as-record.ts';
 import { recordKey } from '../rows/records/record-key.ts';
-import { formatSince } from './since.ts';
+import { formatSince } from '../pagination/requests/since.ts';
 
 /** Context of requests for the records of one resource. */
 export interface RequestContext extends ItemSource {

@@ -5,7 +5,7 @@
 // every webhook and change back with every scan. So a fetched record is compared with listed ones first.
 import { compareWithItem, recordIn } from '../checks/item.ts';
 import { type ExtraQuery, filterQuery, keyIn, listingScan, withPartition } from '../checks/listing-scan.ts';
-import { sinceValue } from '../checks/since.ts';
+import { sinceValue } from '../pagination/requests/since.ts';
 import type { ResourceProfile } from '../config/profile/profile.ts';
 import { readCheckpoint } from '../database/state/checkpoints.ts';
 import { forgetDeleteCandidates } from '../database/state/suspects.ts';

@@ -311,6 +311,6 @@ export function identityOf(auth: AuthSettings): { caller: string; rights: readon
     return { caller, rights: [scope] };
   }
   // A user is identified by the name, because the password may change.
-  const isUser = auth.type === 'basic' || auth.type === 'session';
-  return { caller: isUser ? (auth.username ?? '') : secretsOf(auth).join('\n'), rights: [] };
+  const user = auth.type === 'basic' || auth.type === 'session' ? auth.username : undefined;
+  return { caller: user ?? secretsOf(auth).join('\n'), rights: [] };
 }

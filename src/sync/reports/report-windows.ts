@@ -5,7 +5,7 @@
 // `nextRange` combines consecutive ones into the range of one request, and `rangeQuery` writes its parameters. Days are
 // those of the time zone in which the service counts.
 import type { ExtraQuery } from '../../checks/listing-scan.ts';
-import { formatStepMs, formatTime } from '../../checks/since.ts';
+import { formatStepMs, formatTime } from '../../pagination/requests/since.ts';
 import { parsePlace } from '../../config/profile/basic-fields.ts';
 import {
   type Granularity,

@@ -7,9 +7,9 @@ import {
   parsePattern,
   patternStep,
   writePattern,
-} from '../config/profile/incremental.ts';
-import { timeZone, type TimeZone } from '../model/time-zone.ts';
-import { isLocalTime, parseInstant } from '../rows/columns/cells.ts';
+} from '../../config/profile/incremental.ts';
+import { timeZone, type TimeZone } from '../../model/time-zone.ts';
+import { isLocalTime, parseInstant } from '../../rows/columns/cells.ts';
 
 /** When the cursor was first seen, and when the last scan began, by the service's clock in epoch milliseconds. */
 interface CursorAge {

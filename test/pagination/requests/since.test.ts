@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { formatSince, sinceValue } from '../../src/checks/since.ts';
-import { timeZone } from '../../src/model/time-zone.ts';
+import { formatSince, sinceValue } from '../../../src/pagination/requests/since.ts';
+import { timeZone } from '../../../src/model/time-zone.ts';
 
 const MINUTE = 60_000;
 const filter = { param: 'updated_since', format: 'as_sent', lookback: 10 * MINUTE } as const;
