@@ -10,11 +10,7 @@ import { updatedTime, updatedZone } from '../rows/columns/updated-time.ts';
 import {
   withPartition,
   type CheckFinding,
-  type ExtraQuery,
   fail,
-  filterQuery,
-  filterSince,
-  filterText,
   keyIn,
   type ListedPage,
   type ListedRecord,
@@ -25,7 +21,8 @@ import {
   toListed,
   warn,
 } from './listing-scan.ts';
-import { toEpochMs, formatTime } from '../pagination/requests/since.ts';
+import { type ExtraQuery, filterQuery, filterSince, filterText } from '../pagination/requests/filter-query.ts';
+import { toEpochMs, formatTime } from '../pagination/requests/filter-query.ts';
 
 /** Nothing was changed after the first of these times, and nothing before the second. */
 export const FAR_AHEAD_MS = 366 * 86_400_000;

@@ -12,16 +12,8 @@ import {
   type RecordDifference,
   recordDifferences,
 } from '../rows/records/record-difference.ts';
-import {
-  type CheckFinding,
-  type ExtraQuery,
-  fail,
-  firstPage,
-  keyIn,
-  ok,
-  type RequestContext,
-  warn,
-} from './listing-scan.ts';
+import { type CheckFinding, fail, firstPage, keyIn, ok, type RequestContext, warn } from './listing-scan.ts';
+import { type ExtraQuery } from '../pagination/requests/filter-query.ts';
 
 /**
  * A listed record compared with the record fetched individually. `more`: the same, with further fields. `gone`: it is

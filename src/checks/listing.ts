@@ -19,9 +19,7 @@ import { recordKey } from '../rows/records/record-key.ts';
 import { type CallerView, type CallerViews, isRequestRefused } from './credential.ts';
 import {
   type CheckFinding,
-  type ExtraQuery,
   fail,
-  filterQuery,
   type ListedPage,
   listingScan,
   ok,
@@ -29,6 +27,7 @@ import {
   toListed,
   warn,
 } from './listing-scan.ts';
+import { type ExtraQuery, filterQuery } from '../pagination/requests/filter-query.ts';
 
 /** What an empty listing shows without the parameters of its page and its filter. */
 type UnfilteredListing =

@@ -3,7 +3,7 @@
 // should.
 import { FAR_AHEAD_MS, type RequestSince, tryFilter } from '../checks/filter.ts';
 import type { ListedPage } from '../checks/listing-scan.ts';
-import { formatTime } from '../pagination/requests/since.ts';
+import { formatTime } from '../pagination/requests/filter-query.ts';
 import type { JsonObject } from '../model/json.ts';
 import { fieldAt } from '../rows/records/as-record.ts';
 import { changeTime } from './fields.ts';

@@ -2,7 +2,7 @@
 //
 // The cursor is the time up to which every change is stored; the next sync requests `updated_since=<cursor>`. The columns
 // `walk_*` describe the scan in progress, `unproved_*` the end of a scan that may have missed records.
-import { toEpochMs } from '../pagination/requests/since.ts';
+import { toEpochMs } from '../pagination/requests/filter-query.ts';
 import type { CheckpointRow } from '../database/own-tables.ts';
 import { NO_SCAN } from '../database/state/checkpoints.ts';
 import type { DatedKey } from '../load/page-loader.ts';

@@ -5,13 +5,13 @@ import { filterFinding, orderFinding } from '../checks/filter.ts';
 import { itemFinding } from '../checks/item.ts';
 import {
   type CheckFinding,
-  type ExtraQuery,
   fail,
   failure,
+  firstPage,
+  keyIn,
   listingScan,
   ok,
   type RequestContext,
-  samplePartition,
   warn,
 } from '../checks/listing-scan.ts';
 import {
@@ -24,12 +24,15 @@ import {
 import { timesFindings } from '../checks/times.ts';
 import type { ReportWindows } from '../config/profile/incremental.ts';
 import type { Profile } from '../config/profile/profile.ts';
+import { findParent } from '../config/profile/request-fields.ts';
 import { sendsRangeEnd } from '../config/profile/resource.ts';
 import type { SourceRecord } from '../model/json.ts';
 import { timeZone } from '../model/time-zone.ts';
 import type { Page } from '../pagination/page.ts';
+import { keyParts } from '../pagination/read-item.ts';
+import type { ExtraQuery } from '../pagination/requests/filter-query.ts';
 import { type ScanOptions, scanPages } from '../pagination/scan-pages.ts';
-import { fieldAt } from '../rows/records/as-record.ts';
+import { fieldAt, recordsPassingFilter } from '../rows/records/as-record.ts';
 import { refuseOutside } from './reports/read-range.ts';
 import {
   addDays,
@@ -178,4 +181,23 @@ async function windowsFinding(context: RequestContext, windows: ReportWindows): 
   if (records.length > 0) return ok(check, `${records.length} rows for ${days}, all of these days`);
   const hint = 'an empty report proves nothing: check windows.field, from_param, to_param, format and zone';
   return warn(check, `nothing is listed for ${days}`, hint);
+}
+
+/**
+ * One of the listings of a resource that has several: that of the first value, or of the first record that the service
+ * lists of its parent. Null if none exists, or the resource has one listing. Throws what a scan throws.
+ */
+async function samplePartition(context: RequestContext, resources: Profile['resources']): Promise<string | null> {
+  const { partitions } = context.profile;
+  if (partitions !== null && 'values' in partitions) return partitions.values[0] ?? null;
+  const parent = resources[findParent(context.profile) ?? ''];
+  if (partitions === null || parent === undefined) return null;
+  const above = { ...context, profile: parent };
+  const page = await firstPage({ ...above, partition: await samplePartition(above, resources) }, 'incremental', {});
+  const [record] = recordsPassingFilter(page?.records ?? []);
+  if (record === undefined) return null;
+  const { parent_id: path } = partitions;
+  const id = path === null ? keyIn(record.value, parent) : fieldAt(record.value, path);
+  if (typeof id !== 'string' && typeof id !== 'number') return null;
+  return path === null ? keyParts(parent, String(id)).id : String(id);
 }

@@ -1,7 +1,7 @@
 // Plans the scan of a resource: full or incremental, new or resumed. Example: a backfill was killed after 700 pages. The
 // next run resumes after page 700, unless the profile requests other records by now.
 import { isDeepStrictEqual } from 'node:util';
-import { sinceValue } from '../pagination/requests/since.ts';
+import { sinceValue } from '../pagination/requests/filter-query.ts';
 import type { ResourceProfile } from '../config/profile/profile.ts';
 import type { CheckpointRow, RunRow } from '../database/own-tables.ts';
 import { freshCheckpoint, NO_SCAN } from '../database/state/checkpoints.ts';

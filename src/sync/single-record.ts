@@ -4,8 +4,9 @@
 // `GET /posts/7` may return other fields than the listing of posts, or another record altogether. Its row would change with
 // every webhook and change back with every scan. So a fetched record is compared with listed ones first.
 import { compareWithItem, recordIn } from '../checks/item.ts';
-import { type ExtraQuery, filterQuery, keyIn, listingScan, withPartition } from '../checks/listing-scan.ts';
-import { sinceValue } from '../pagination/requests/since.ts';
+import { keyIn, listingScan, withPartition } from '../checks/listing-scan.ts';
+import { type ExtraQuery, filterQuery } from '../pagination/requests/filter-query.ts';
+import { sinceValue } from '../pagination/requests/filter-query.ts';
 import type { ResourceProfile } from '../config/profile/profile.ts';
 import { readCheckpoint } from '../database/state/checkpoints.ts';
 import { forgetDeleteCandidates } from '../database/state/suspects.ts';

@@ -1,6 +1,6 @@
 // Reads the service's feed of deleted records (`delete_feed` of the profile), such as `/deleted?since=...`, from a stored
 // cursor. The live rows that it names become delete candidates: `verify-deletes.ts` verifies them at the end of the run.
-import { formatSince, sinceValue, toEpochMs } from '../../pagination/requests/since.ts';
+import { formatSince, sinceValue, toEpochMs } from '../../pagination/requests/filter-query.ts';
 import type { DeleteFeed } from '../../config/profile/delete-fields.ts';
 import { withStoredNames } from '../../config/profile/incremental.ts';
 import { readCheckpoint, readFeed, saveFeed } from '../../database/state/checkpoints.ts';

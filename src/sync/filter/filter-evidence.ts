@@ -3,7 +3,7 @@
 // A service may ignore `updated_since=<cursor>`, or read it in another zone: then it would list too little, without an
 // error. So every scan with the filter must list a record that is known to be in its answer: the one that set the cursor,
 // or the row that changed last. Each page adds what it shows to the evidence of its scan, which `verify-filter.ts` judges.
-import { formatTime, toEpochMs } from '../../pagination/requests/since.ts';
+import { formatTime, toEpochMs } from '../../pagination/requests/filter-query.ts';
 import { filterName, type IncrementalProfile } from '../../config/profile/incremental.ts';
 import type { ResourceProfile } from '../../config/profile/profile.ts';
 import type { CheckpointRow } from '../../database/own-tables.ts';

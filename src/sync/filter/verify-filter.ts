@@ -10,8 +10,8 @@
 // is a full scan.
 import { z } from 'zod';
 import { type FilterQuestion, isNewestFirst, MAX_EARLIER_MS, unlistedKeys } from '../../checks/filter.ts';
-import { filterQuery, filterText } from '../../checks/listing-scan.ts';
-import { sinceValue, toEpochMs } from '../../pagination/requests/since.ts';
+import { filterQuery, filterText } from '../../pagination/requests/filter-query.ts';
+import { sinceValue, toEpochMs } from '../../pagination/requests/filter-query.ts';
 import { type IncrementalProfile, withStoredNames } from '../../config/profile/incremental.ts';
 import type { ResourceProfile } from '../../config/profile/profile.ts';
 import type { CheckpointRow } from '../../database/own-tables.ts';

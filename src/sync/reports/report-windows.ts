@@ -4,8 +4,8 @@
 // 2026-01-14 belongs to the window from 2026-01-12 to 2026-01-19. `dueWindows` finds the windows that a run must request,
 // `nextRange` combines consecutive ones into the range of one request, and `rangeQuery` writes its parameters. Days are
 // those of the time zone in which the service counts.
-import type { ExtraQuery } from '../../checks/listing-scan.ts';
-import { formatStepMs, formatTime } from '../../pagination/requests/since.ts';
+import type { ExtraQuery } from '../../pagination/requests/filter-query.ts';
+import { formatStepMs, formatTime } from '../../pagination/requests/filter-query.ts';
 import { parsePlace } from '../../config/profile/basic-fields.ts';
 import {
   type Granularity,

@@ -3,7 +3,8 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { CompiledQuery } from 'kysely';
 import { DescendingOrder, isNewestFirst } from '../../checks/filter.ts';
-import { filterQuery, listingScan } from '../../checks/listing-scan.ts';
+import { listingScan } from '../../checks/listing-scan.ts';
+import { filterQuery } from '../../pagination/requests/filter-query.ts';
 import type { CheckpointRow } from '../../database/own-tables.ts';
 import { deleteSeenPages, readSeenPages, saveCheckpoint, saveSeenPage } from '../../database/state/checkpoints.ts';
 import { saveCounters } from '../../database/state/runs.ts';

@@ -3,7 +3,7 @@
 // While pages are read, records are created and deleted, and numbered pages shift: a record may move from page 5 to page 4
 // after page 4 was read, and the scan misses it. If the service states a total of 100 records and the scan saw 99, the
 // missing one is requested by the filter for changes, or the listing is scanned again.
-import { sinceValue, toEpochMs } from '../../pagination/requests/since.ts';
+import { sinceValue, toEpochMs } from '../../pagination/requests/filter-query.ts';
 import type { CheckpointRow } from '../../database/own-tables.ts';
 import { NO_SCAN, readCheckpoint, saveCheckpoint } from '../../database/state/checkpoints.ts';
 import { AGE_STEP_MS } from '../../http/client.ts';

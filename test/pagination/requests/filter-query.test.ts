@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { formatSince, sinceValue } from '../../../src/pagination/requests/since.ts';
+import { formatSince, sinceValue } from '../../../src/pagination/requests/filter-query.ts';
 import { timeZone } from '../../../src/model/time-zone.ts';
 
 const MINUTE = 60_000;

@@ -1,6 +1,11 @@
-// Computes the time from which changes are requested, and formats it as the service's filter takes it. Example: after
-// the newest change at 12:00, with a look-back of 10 minutes, a filter of Unix seconds gets 11:50 as `1767613800`.
+// Builds the parameters that request only what changed: `filterQuery` from the time that `sinceValue` computes. Example:
+// after the newest change at 12:00, with a look-back of 10 minutes, the filter `param: since` in Unix seconds is sent as
+// `?since=1767613800`, which is 11:50.
+import { fillTemplate, parsePlace, type TemplateValues } from '../../config/profile/basic-fields.ts';
 import {
+  filterName,
+  filterTemplates,
+  type IncrementalProfile,
   hasOffset,
   isNamedFormat,
   type NamedFormat,
@@ -9,7 +14,49 @@ import {
   writePattern,
 } from '../../config/profile/incremental.ts';
 import { timeZone, type TimeZone } from '../../model/time-zone.ts';
+import type { ResourceProfile } from '../../config/profile/profile.ts';
+import { formatPlaceValue, type PlaceValue, type PlaceValues } from '../page-styles/page-position.ts';
+import type { ScanOptions } from '../scan-pages.ts';
+import { updatedZone } from '../../rows/columns/updated-time.ts';
 import { isLocalTime, parseInstant } from '../../rows/columns/cells.ts';
+
+/** Parameters of a scan in addition to those of the profile. */
+export type ExtraQuery = Pick<ScanOptions, 'extraQuery' | 'values'>;
+
+/**
+ * The parameters that request what changed since a time of `sinceValue`; none for the whole listing. A sort by time of
+ * change is part of every scan, so that each scan verifies it.
+ */
+export function filterQuery(profile: ResourceProfile, since: string | null): ExtraQuery {
+  const { incremental } = profile;
+  if (incremental?.mode === 'newest_first') return { extraQuery: fillFilter(incremental, {}) };
+  if (since === null || incremental === null) return {};
+  return filterSince(incremental, formatSince(since, incremental, updatedZone(profile)));
+}
+
+/** The parameters of the filter for a time as the service takes it. Throws `SyncError` for one that cannot be sent. */
+export function filterSince(incremental: IncrementalProfile, since: string): ExtraQuery {
+  const values = { since };
+  return { extraQuery: fillFilter(incremental, values), values };
+}
+
+function fillFilter(incremental: IncrementalProfile, values: TemplateValues): PlaceValues {
+  const filled: Record<string, PlaceValue> = {};
+  for (const [place, value] of filterTemplates(incremental)) {
+    const { in: part } = parsePlace(place);
+    const text = fillTemplate(value, values, part === 'template' ? 'query' : part);
+    // A Unix time that is all of a field in a JSON body is a number there.
+    const isNumber = part === 'body' && /^\{\w+\}$/.test(value) && /^\d+$/.test(text ?? '');
+    if (text !== null) filled[place] = isNumber ? Number(text) : text;
+  }
+  return filled;
+}
+
+/** The filter as users read it: `updated_since=2026-11-20T12:00:00Z`. */
+export function filterText(incremental: IncrementalProfile, { extraQuery = {}, values }: ExtraQuery): string {
+  const name = filterName(incremental);
+  return `${name}=${formatPlaceValue(extraQuery[name] ?? values?.['since'] ?? '')}`;
+}
 
 /** When the cursor was first seen, and when the last scan began, by the service's clock in epoch milliseconds. */
 interface CursorAge {
