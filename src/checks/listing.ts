@@ -164,6 +164,7 @@ function hasPath(value: JsonValue, [key, ...rest]: readonly string[]): boolean {
   return key === undefined || (isObject(value) && Object.hasOwn(value, key) && hasPath(value[key] ?? null, rest));
 }
 
+/** Requests the page once more without a credential and with a false one, to see whether the service looks at it. */
 export async function requestAsOthers(context: RequestContext, page: Page): Promise<CallerViews> {
   const own = toView(toListed(page, context.profile));
   const nobody = await requestAs(context, page, 'nobody');

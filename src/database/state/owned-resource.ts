@@ -68,7 +68,7 @@ interface UpToDateViews {
 interface ResourceFacts {
   /** The tables; null before they are read or created. */
   shape: ResourceShape | null;
-  /** Years that the calendar has; null before they are read. */
+  /** Years that the view `calendar` covers; null before they are read. */
   years: Years | null;
   /** How many rejected records are unresolved. While there are none, storing a record need not look for its reject. */
   openRejects: number;
@@ -95,7 +95,10 @@ export interface OwnedResource extends ResourceFacts {
    * that lagged behind: then the lease is acquired again, and the caller has to read all facts again.
    */
   recover(error: unknown): Promise<boolean>;
-  /** Acquires the lease again after another process took it. Throws as `acquire` does. */
+  /**
+   * Acquires the lease again after another process took it, for the other users of the resource in this process: this access
+   * itself can only be released then. Throws as `acquire` does.
+   */
   reacquire(): Promise<void>;
   /** Ends this user's access. The last user's release frees the lease: after a while, or at once with `now`. */
   release(now?: boolean): Promise<void>;
@@ -165,11 +168,11 @@ async function openResource(
 ): Promise<OpenResource> {
   const { own } = warehouse;
   const lease = await acquireLease(warehouse, resource, clock);
-  const forgotten = await readForgotten(own, resource, privacy).catch(async (error: unknown) => {
+  const read = Promise.all([readForgotten(own, resource, privacy), countOpenRejects(own, resource)]);
+  const [forgotten, openRejects] = await read.catch(async (error: unknown) => {
     await lease.release();
     throw error;
   });
-  const openRejects = await countOpenRejects(own, resource);
   const none = { shape: null, years: null, heldViews: [], fixedColumns: [] };
   const facts: ResourceFacts = { ...none, openRejects, forgotten, watches: new Set() };
   const opened: OpenResource = {

@@ -9,7 +9,7 @@ import { inParts } from './in-parts.ts';
 /** The columns in which the candidates of one call are equal. */
 export type CandidateFacts = Pick<DeleteCandidateRow, 'resource' | 'reason' | 'state' | 'evidence_at' | 'detail'>;
 
-/** Stores live records that may be deleted. The evidence counts like `sweeps` full scans that did not list them. */
+/** Stores live records that may be deleted. The evidence is as good as `sweeps` full scans without them. */
 export function noteMissingRecords(
   own: Kysely<OwnTables>,
   facts: CandidateFacts,
@@ -129,8 +129,8 @@ export function forgetListed(own: Kysely<OwnTables>, resource: string, scanStart
 }
 
 /**
- * `not_settled`: all but deletes that were carried out by an operator's decision. `refuted_by_feed`: those of them that are
- * refuted if a feed lists the record as live; candidates that a scan or a webhook has found need another request.
+ * `not_settled`: all but deletes that were carried out by an operator's decision. `refuted_by_feed`: of these, the candidates
+ * that a record in a feed proves wrong; those that a scan or a webhook has found need another request.
  */
 type RemovedCandidates = 'all' | 'not_settled' | 'refuted_by_feed';
 

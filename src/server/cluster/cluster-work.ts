@@ -1,5 +1,6 @@
 // What one of several processes does for the sources of a Postgres database that they share: it takes syncs and deliveries
-// from the common queue, and leads sources that no other process leads (the leader runs the schedule).
+// from the common queue, and leads sources that no other process leads (the leader runs the schedule). To drain a source is
+// to process the webhook deliveries that wait in its inbox; a drain item in the queue says that some wait.
 import PQueue from 'p-queue';
 import type { Logger } from 'pino';
 import { inboxAddress, openInbox } from '../../database/databases.ts';
@@ -104,7 +105,7 @@ export class ClusterWork {
     this.#election ??= electLeader({ address, sources, clock, failed: this.#failed, renewed });
   }
 
-  /** Called when this process has stored deliveries of a source. */
+  /** Called when this process has stored deliveries of a source: its drain, or that of any process, then looks for items. */
   wake(name: string): void {
     const drain = this.#drains.get(name);
     drain?.wake();
@@ -182,6 +183,7 @@ export class ClusterWork {
     return this.#processItem(source, signal, async ({ watcher }) => {
       try {
         return await this.#withOpenSource(source, (open) =>
+          // The process that scans a resource owns it, so only this one can store what its deliveries name meanwhile.
           this.#whileDraining(source, open, { resource }, () =>
             performScan({ app: open.app, clock, watcher, secrets }, item, signal),
           ),
@@ -244,9 +246,10 @@ export class ClusterWork {
       if (isLast) this.#drains.delete(name);
       const endDrain = async (): Promise<void> => {
         if (isLast) await drain.close();
+        // Deliveries that arrived for this scope while it ended would otherwise wait for the leader's periodic check.
         await drain.queueMissedDeliveries(this.#stopping.signal);
       };
-      // Not awaited, because the item is finished. If this fails, the leader's periodic check queues the deliveries again.
+      // The item is finished, so nobody waits for this. If it fails, that check queues the deliveries.
       this.#track(this.#withOpenSource(name, endDrain)).catch(() => undefined);
     }
   }

@@ -152,7 +152,7 @@ async function updateNewestRuns(
     const warnings: StoredWarning[] = [...run.warnings.filter((warning) => !isOfFiles(warning)), ...fileWarnings];
     const status = hasEnded(run.status) ? endedStatus(run, warnings) : run.status;
     if (status === run.status && isDeepStrictEqual(warnings, run.warnings)) continue;
-    // A run with files never shares a row with the next one, which then would not delete old runs.
+    // A run in which no record changed has deleted no old runs.
     const forgotten = forgetOldRuns(own, run, keepRunsMs, clock.now());
     await warehouse.apply([updateFinishedRun(own, run, status, warnings), forgotten]);
   }

@@ -104,7 +104,7 @@ const SKIPPED_ERRORS = new Set(
 
 /** Runs a statement in a transaction of its own under the lease; skips it if others prevent it. */
 async function runIfPossible(database: PostgresSchema, lease: () => LeaseProof, statement: string): Promise<void> {
-  // Only the creation of an index lets others read the table.
+  // Other statements than the creation of an index may lock readers out, so they wait less long.
   const lockMs = statement.startsWith('CREATE') ? LOCK_TIMEOUT_MS : EXCLUSIVE_LOCK_TIMEOUT_MS;
   const options = { lease: lease(), statementMs: BUILD_TIMEOUT_MS, lockMs, retryForMs: 0 };
   try {
@@ -120,7 +120,7 @@ interface ExistingIndex extends Record<string, unknown> {
   method: string;
 }
 
-/** Selects the managed indexes. One whose creation was interrupted is invalid: it is not selected, and created again. */
+/** Selects the managed indexes that are valid. */
 const INDEXES = `SELECT pg_class.relname::text AS name, amname::text AS method
   FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid JOIN pg_am ON pg_am.oid = pg_class.relam
   JOIN pg_class AS indexed ON indexed.oid = indrelid
