@@ -1,6 +1,7 @@
 // Tests whether the profile's filter (`incremental`) lists every record that changed since a time, and few others.
 // Example: `updated_since=2026-01-05` must list what changed on the 6th, and one of a year from now nothing; a service
 // that takes the time for text, or does not know the parameter, lists too little or everything.
+import { keyIn } from '../rows/records/record-key.ts';
 import { filterName, type IncrementalProfile, NAMED_FORMATS } from '../config/profile/incremental.ts';
 import type { ResourceProfile } from '../config/profile/profile.ts';
 import type { JsonValue } from '../model/json.ts';
@@ -8,10 +9,8 @@ import type { Page } from '../pagination/page.ts';
 import { type ScanOptions, scanPages } from '../pagination/scan-pages.ts';
 import { updatedTime, updatedZone } from '../rows/columns/updated-time.ts';
 import {
-  withPartition,
   type CheckFinding,
   fail,
-  keyIn,
   type ListedPage,
   type ListedRecord,
   listingScan,
@@ -21,7 +20,13 @@ import {
   toListed,
   warn,
 } from './listing-scan.ts';
-import { type ExtraQuery, filterQuery, filterSince, filterText } from '../pagination/requests/filter-query.ts';
+import {
+  type ExtraQuery,
+  filterQuery,
+  filterSince,
+  filterText,
+  withPartition,
+} from '../pagination/requests/filter-query.ts';
 import { toEpochMs, formatTime } from '../pagination/requests/filter-query.ts';
 
 /** Nothing was changed after the first of these times, and nothing before the second. */

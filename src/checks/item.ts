@@ -1,5 +1,6 @@
 // Tests whether a record that is fetched individually (`item` of the profile) equals the record in the listing.
 // Example: `/posts/7` returns post 7 with a text in another language: then rows must not be made of it.
+import { keyIn } from '../rows/records/record-key.ts';
 import type { ResourceProfile } from '../config/profile/profile.ts';
 import type { JsonValue, SourceRecord } from '../model/json.ts';
 import type { Lane } from '../model/vocabulary.ts';
@@ -12,7 +13,7 @@ import {
   type RecordDifference,
   recordDifferences,
 } from '../rows/records/record-difference.ts';
-import { type CheckFinding, fail, firstPage, keyIn, ok, type RequestContext, warn } from './listing-scan.ts';
+import { type CheckFinding, fail, firstPage, ok, type RequestContext, warn } from './listing-scan.ts';
 import { type ExtraQuery } from '../pagination/requests/filter-query.ts';
 
 /**

@@ -3,15 +3,14 @@
 import type { ResourceProfile } from '../config/profile/profile.ts';
 import type { Clock } from '../model/clock.ts';
 import { errorReport, type ErrorReport, SyncError } from '../model/errors.ts';
-import type { JsonValue } from '../model/json.ts';
 import type { Lane } from '../model/vocabulary.ts';
 import type { Page } from '../pagination/page.ts';
-import { type ItemSource, keyParts } from '../pagination/read-item.ts';
+import type { ItemSource } from '../pagination/read-item.ts';
 import type { ExtraQuery } from '../pagination/requests/filter-query.ts';
 import { type ScanOptions, scanPages } from '../pagination/scan-pages.ts';
 import { inPartition } from '../pagination/scan-partitions.ts';
 import { updatedTime } from '../rows/columns/updated-time.ts';
-import { recordKey } from '../rows/records/record-key.ts';
+import { keyIn } from '../rows/records/record-key.ts';
 
 /** Context of requests for the records of one resource. */
 export interface RequestContext extends ItemSource {
@@ -36,21 +35,10 @@ export function listingScan(
   return profile.partitions === null || value === null ? options : inPartition(options, profile.partitions, value);
 }
 
-/** The query for the partition that the record with this key comes from. */
-export function withPartition(profile: ResourceProfile, key: string, query: ExtraQuery): ExtraQuery {
-  const { partition } = keyParts(profile, key);
-  return partition === null ? query : { ...query, values: { ...query.values, partition } };
-}
-
 /** The first page of a listing; null if it has none. Throws what a scan throws. */
 export async function firstPage(context: RequestContext, lane: Lane, extraQuery: ExtraQuery): Promise<Page | null> {
   for await (const page of scanPages({ ...listingScan(context, lane, extraQuery), acceptsEnd: false })) return page;
   return null;
-}
-
-export function keyIn(value: JsonValue, { id }: { id: ResourceProfile['id'] }): string | null {
-  const found = recordKey(value, id);
-  return 'key' in found ? found.key : null;
 }
 
 /** A listed record as the tests of a filter compare it: its key (empty without a usable id) and its time of change. */

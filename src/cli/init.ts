@@ -230,10 +230,8 @@ function readExisting(config: string, cwd: string) {
 }
 
 function refuseExisting(file: string, cwd: string): void {
-  if (!existsSync(file)) return;
-  throw new ConfigError('usage', `${relative(cwd, file)} exists already`, {
-    hint: 'name another --config, or add --force to replace it',
-  });
+  const hint = 'name another --config, or add --force to replace it';
+  if (existsSync(file)) throw new ConfigError('usage', `${relative(cwd, file)} exists already`, { hint });
 }
 
 /** The text of a config file, or of the existing one with the source added. */
@@ -244,10 +242,8 @@ function configText({ warehouse, source, found, existing }: NewSource, profile: 
     document.setIn(['sources', source], document.createNode(added));
     return document.toString({ lineWidth: 0 });
   }
-  return [
-    '# Settings of content-sync; config/settings.md explains each, and ${VAR} is filled in from the environment or .env.',
-    stringify({ warehouse, sources: { [source]: added } }, { lineWidth: 0 }),
-  ].join('\n');
+  const header = '# config/settings.md explains each setting; ${VAR} is filled in from the environment or .env.';
+  return `${header}\n${stringify({ warehouse, sources: { [source]: added } }, { lineWidth: 0 })}`;
 }
 
 const OWNER_ONLY = 0o600;

@@ -1,5 +1,6 @@
 // `content-sync check`: tests what the profile says of one resource against the live service. A wrong `records` or `id`
 // would stop every sync, and a filter that the service ignores would miss changes; here both are findings with a hint.
+import { keyIn } from '../rows/records/record-key.ts';
 import { credentialFinding } from '../checks/credential.ts';
 import { filterFinding, orderFinding } from '../checks/filter.ts';
 import { itemFinding } from '../checks/item.ts';
@@ -8,7 +9,6 @@ import {
   fail,
   failure,
   firstPage,
-  keyIn,
   listingScan,
   ok,
   type RequestContext,

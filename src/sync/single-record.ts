@@ -4,8 +4,8 @@
 // `GET /posts/7` may return other fields than the listing of posts, or another record altogether. Its row would change with
 // every webhook and change back with every scan. So a fetched record is compared with listed ones first.
 import { compareWithItem, recordIn } from '../checks/item.ts';
-import { keyIn, listingScan, withPartition } from '../checks/listing-scan.ts';
-import { type ExtraQuery, filterQuery } from '../pagination/requests/filter-query.ts';
+import { listingScan } from '../checks/listing-scan.ts';
+import { type ExtraQuery, filterQuery, withPartition } from '../pagination/requests/filter-query.ts';
 import { sinceValue } from '../pagination/requests/filter-query.ts';
 import type { ResourceProfile } from '../config/profile/profile.ts';
 import { readCheckpoint } from '../database/state/checkpoints.ts';
@@ -23,7 +23,7 @@ import { parseInstant } from '../rows/columns/cells.ts';
 import { tombstoneOf, updatedTime, updatedZone } from '../rows/columns/updated-time.ts';
 import { recordsPassingFilter, storedValue } from '../rows/records/as-record.ts';
 import { addFieldKinds, differenceText, fieldKindsOf, findUnverifiedField } from '../rows/records/record-difference.ts';
-import { sameJson } from '../rows/records/record-key.ts';
+import { sameJson, keyIn } from '../rows/records/record-key.ts';
 import type { Lookup, ResourceContext } from './resource-context.ts';
 import { judgeScan } from './scan/judge-scan.ts';
 

@@ -15,8 +15,6 @@ interface Prompt {
   refuse?: (answer: string) => string | undefined;
 }
 
-type Choice = { value: string; label: string };
-
 /**
  * Asks the user on a terminal; elsewhere uses the options and defaults, and throws `ConfigError` if one is missing. With
  * `--yes` (`acceptsDefaults`), questions with a default are not asked.
@@ -62,19 +60,19 @@ export class Questions {
     return (await answered<string | undefined>(password({ message, validate, ...this.#streams }))) ?? '';
   }
 
-  async choice(message: string, choices: Choice[], preset: string): Promise<string> {
+  async choice(message: string, choices: { value: string; label: string }[], preset: string): Promise<string> {
     if (this.#acceptsDefaults) return preset;
     const { select } = await import('@clack/prompts');
     return answered<string>(select<string>({ message, options: choices, initialValue: preset, ...this.#streams }));
   }
 
   /** By checkbox; all of them are the default. */
-  async several(message: string, choices: Choice[]): Promise<string[]> {
+  async several(message: string, choices: { value: string; label: string }[]): Promise<string[]> {
     const all = choices.map(({ value }) => value);
     if (this.#acceptsDefaults) return all;
     const { multiselect } = await import('@clack/prompts');
-    const asked = { message, options: choices, initialValues: all, required: true, ...this.#streams };
-    return answered<string[]>(multiselect<string>(asked));
+    const defaults = { options: choices, initialValues: all, required: true };
+    return answered<string[]>(multiselect<string>({ message, ...defaults, ...this.#streams }));
   }
 
   async confirm(message: string): Promise<boolean> {

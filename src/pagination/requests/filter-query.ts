@@ -16,6 +16,7 @@ import {
 import { timeZone, type TimeZone } from '../../model/time-zone.ts';
 import type { ResourceProfile } from '../../config/profile/profile.ts';
 import { formatPlaceValue, type PlaceValue, type PlaceValues } from '../page-styles/page-position.ts';
+import { keyParts } from '../read-item.ts';
 import type { ScanOptions } from '../scan-pages.ts';
 import { updatedZone } from '../../rows/columns/updated-time.ts';
 import { isLocalTime, parseInstant } from '../../rows/columns/cells.ts';
@@ -56,6 +57,12 @@ function fillFilter(incremental: IncrementalProfile, values: TemplateValues): Pl
 export function filterText(incremental: IncrementalProfile, { extraQuery = {}, values }: ExtraQuery): string {
   const name = filterName(incremental);
   return `${name}=${formatPlaceValue(extraQuery[name] ?? values?.['since'] ?? '')}`;
+}
+
+/** The query for the partition that the record with this key comes from. */
+export function withPartition(profile: ResourceProfile, key: string, query: ExtraQuery): ExtraQuery {
+  const { partition } = keyParts(profile, key);
+  return partition === null ? query : { ...query, values: { ...query.values, partition } };
 }
 
 /** When the cursor was first seen, and when the last scan began, by the service's clock in epoch milliseconds. */

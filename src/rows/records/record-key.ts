@@ -36,6 +36,12 @@ export function recordKey(value: JsonValue, id: string | string[]): RecordKey {
   return withinLimits(unfit ?? JSON.stringify(parts), id.join(', '));
 }
 
+/** The record's key as text; null for a record without one. */
+export function keyIn(value: JsonValue, { id }: { id: string | string[] }): string | null {
+  const found = recordKey(value, id);
+  return 'key' in found ? found.key : null;
+}
+
 /** The key from one field. */
 function singleKey(value: JsonValue, path: string): RecordKey {
   const field = fieldAt(value, path);

@@ -3,8 +3,8 @@
 // The first run fetches the current cursor, scans the whole listing, and then reads the feed from that cursor, so that no
 // change during the scan is missed. Later runs only read the feed. A service may forget old cursors: then the run fetches
 // a new cursor and scans the listing again.
+import { keyIn } from '../../rows/records/record-key.ts';
 import pMap from 'p-map';
-import { keyIn } from '../../checks/listing-scan.ts';
 import type { ChangeFeed } from '../../config/profile/delete-fields.ts';
 import type { FeedRow } from '../../database/own-tables.ts';
 import { readCheckpoint, saveCheckpoint, saveFeed } from '../../database/state/checkpoints.ts';
