@@ -15,7 +15,7 @@ export function explainCommand(context: CliContext): Command {
       const found = all.find((each) => each.codes.split(' ').includes(code));
       if (found === undefined) {
         throw new ConfigError('usage', `there is no error code ${JSON.stringify(code)}`, {
-          hint: 'content-sync explain lists all of them; a warning carries its own hint',
+          hint: 'content-sync explain lists all of them, and CHANGELOG.md renamed ones; a warning carries its own hint',
         });
       }
       const { cause, fix } = found;
