@@ -1,12 +1,13 @@
+import { DatabaseSync } from 'node:sqlite';
 import type { Kysely } from 'kysely';
 import { describe, expect, it, vi } from 'vitest';
 import { systemClock } from '../../src/observe/system-clock.ts';
 import { WAREHOUSE_MIGRATIONS } from '../../src/database/migrate.ts';
-import { openWarehouse } from '../../src/database/databases.ts';
+import { openWarehouse, openWarehouseToRead } from '../../src/database/databases.ts';
 import { readAddress } from '../../src/config/warehouse-address.ts';
 import { openDatabase } from '../../src/database/postgres/connection/open-database.ts';
 import { openFile } from '../../src/database/sqlite/connection/open-file.ts';
-import { asOtherClient, DATABASES, POSTGRES, warehouseOn, type OpenWarehouse } from '../support/databases.ts';
+import { asOtherClient, DATABASES, POSTGRES, SQLITE, warehouseOn, type OpenWarehouse } from '../support/databases.ts';
 import { loading } from '../support/page-loading.ts';
 
 /** A step that this version knows nothing of: the old one's rows would break what it promises. */
@@ -43,6 +44,17 @@ describe.for(DATABASES)('an old and a new version on one warehouse, on $name', (
     expect(await rows(STATE)).toEqual(before);
     await expect(openWarehouse(address, systemClock)).rejects.toMatchObject({ code: 'warehouse_newer' });
   });
+});
+
+it('a command that reads says so with its hint even if it cannot close the file', async () => {
+  const { address } = await warehouseOn(SQLITE);
+  await openByNewer(address);
+  using close = vi.spyOn(DatabaseSync.prototype, 'close').mockImplementation(() => {
+    throw new Error('the disk is gone');
+  });
+  const refusal = { name: 'ConfigError', code: 'warehouse_newer', hint: expect.any(String) };
+  await expect(openWarehouseToRead(address, systemClock)).rejects.toMatchObject(refusal);
+  expect(close).toHaveBeenCalled();
 });
 
 describe.skipIf(POSTGRES.missing !== null)('a page that the old version has in hand', () => {

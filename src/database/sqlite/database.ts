@@ -91,7 +91,8 @@ async function openExisting<Tables>(
   }
   const opened = openReadOnly<Tables>(file, isShared);
   await using closing = new AsyncDisposableStack();
-  closing.defer(opened.close);
+  // The error that the command shows must not be replaced by one of closing.
+  closing.defer(() => opened.close().catch(() => undefined));
   const appliedMigrations = opened.stepsDone();
   if (appliedMigrations === null) return null;
   refuseOtherVersion(file, new Set(appliedMigrations), migrations);

@@ -48,8 +48,8 @@ export function findConditions(snapshot: StatusSnapshot): AlertState {
     });
   });
   // If a run is partial for several reasons, only the first is reported.
-  const isFirst = (each: Condition): boolean => found.find((other) => alertKey(other) === alertKey(each)) === each;
-  const reported = found.filter((each) => each.kind !== 'partial' || isFirst(each));
+  const first = new Map(found.toReversed().map((each) => [alertKey(each), each]));
+  const reported = found.filter((each) => each.kind !== 'partial' || first.get(alertKey(each)) === each);
   const copies = readable.flatMap(completeCopies);
   return {
     conditions: [...reported, ...copies.flatMap(({ changes }) => changes)],

@@ -48,7 +48,7 @@ export class PausedResources {
       if (await this.isPaused(resource)) pausing.abort(reason);
     });
     try {
-      // With a command by resource, a scheduled full sync does not resume a backfill that was interrupted.
+      // With a command by resource, a backfill is a full sync even if an interrupted one had finished the resource.
       const request = { command: { [resource]: command }, resources: [resource], restart: false, watcher };
       return await app.sync({ ...request, signal: AbortSignal.any([signal, pausing.signal]) });
     } finally {

@@ -27,6 +27,15 @@ const named = (snapshot: StatusSnapshot): string[] =>
   findConditions(snapshot).conditions.map((each) => `${each.source} ${each.alert}`);
 
 describe('findConditions', () => {
+  it('takes little time for many partial runs, because it runs every few seconds beside the webhooks', () => {
+    const runs = [{ ...ended('partial', 1), warnings: [{ code: 'end_unproved', message: 'no end', hint: 'look' }] }];
+    const resources = Array.from({ length: 10 }, (_, at) => resourceWith(`r${at}`, { runs }));
+    const sources = Array.from({ length: 500 }, (_, at) => sourceWith(`s${at}`, { resources }));
+    const began = performance.now();
+    expect(named(snapshotWith({ sources }))).toHaveLength(5_000);
+    expect(performance.now() - began).toBeLessThan(1_000);
+  });
+
   it('finds what the page finds, by its kind', () => {
     expect(named(snapshotWith())).toEqual([]);
     expect(named(richSnapshot()).toSorted()).toMatchInlineSnapshot(`

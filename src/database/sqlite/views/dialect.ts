@@ -98,8 +98,8 @@ function textOf(sql: string, from: ColumnType): string {
 }
 
 /**
- * Returns the expression `body` over a value `v` that is computed once (see `once`). Several values are computed one after
- * the other, each from the one before, which it calls `v`.
+ * Returns the expression `body` over a value `v` that is computed once (see `computeOnce`). Several values are computed
+ * one after the other, each from the one before, which it calls `v`.
  */
 function nameValues(values: readonly string[], body: string): string {
   let from = '';
