@@ -54,7 +54,7 @@ async function rebuild(context: ResourceContext): Promise<ResourceRebuilt> {
   const checkpoint = await readCheckpoint(warehouse.own, resource);
   const fingerprint = fingerprintProfile(profile);
   if (checkpoint !== null && !hasSameRecords(checkpoint.fingerprint, fingerprint)) {
-    const message = `${resource}: the profile requests other records now (path, method, query, headers, body, records, id, updated, times, unwrap, filter, parts, partitions, deleted), or hashes other fields, or with another key: the stored bodies are not those records`;
+    const message = `${resource}: the profile requests other records now (path, method, query, headers, body, records, id, updated, times, unwrap, filter, partitions, deleted, windows), or hashes other fields, or with another key: the stored bodies are not those records`;
     const hint = `undo the change, or copy it again: content-sync backfill ${resource} --restart`;
     throw new ConfigError('profile_changed', message, { hint });
   }

@@ -184,8 +184,8 @@ function lostCommitsError(cause: unknown): SyncError {
 const DAY_MS = 86_400_000;
 
 /**
- * Returns the statements that store the end of a run. If it and the run before it have changed nothing, it replaces that
- * one; otherwise old runs are deleted.
+ * Returns the statements that store the end of a run. A run that changed nothing replaces the one before it, if that is
+ * alike; a run that changed something also deletes old runs.
  */
 function endStatements(
   { warehouse, clock, progress, run: { run_id, resource, command } }: RunContext,
