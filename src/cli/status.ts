@@ -124,7 +124,7 @@ function formatNotes({ resource, unfinished, due, paused, error, held, windows, 
   if (paused !== null) {
     const since = paused.since.slice(0, 19);
     notes.push(
-      `${resource}: paused since ${since} UTC by ${paused.by}; content-sync resume ${resource} ends the pause`,
+      `${resource}: paused since ${since} UTC by ${paused.by}; content-sync control resume ${resource} ends the pause`,
     );
   }
   if (held > 0)

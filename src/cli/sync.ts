@@ -112,7 +112,7 @@ async function syncByServe({ context, chosen, command, options, areNamed }: Comm
     if (!context.signal.aborted) throw error;
     throw new SyncError('interrupted', 'detached: the sync continues in the running serve', {
       recovery: 'stop',
-      hint: 'content-sync status shows its progress; content-sync pause stops it',
+      hint: 'content-sync status shows its progress; content-sync control pause stops it',
     });
   } finally {
     // If one request failed, the others are not waited for.

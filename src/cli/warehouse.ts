@@ -20,7 +20,7 @@ import {
   withApp,
 } from './command/sources.ts';
 
-/** `content-sync backup FILE`: writes a consistent copy of the warehouse into one file, also while `serve` runs. */
+/** `content-sync warehouse backup`: writes a consistent copy of the warehouse into one file, also while `serve` runs. */
 export function backupCommand(context: CliContext): Command {
   return sourceCommand('backup')
     .argument('<file>', 'File of the backup; {source} stands for the name of the source')
@@ -58,7 +58,7 @@ async function resourcesToErase({ clock }: CliContext, warehouse: string): Promi
   }
 }
 
-/** `content-sync grants`: lets a Postgres role read the copied tables and views, but no internal tables. */
+/** `content-sync warehouse grants`: lets a Postgres role read the copied tables and views, but no internal tables. */
 export function grantsCommand(context: CliContext): Command {
   return sourceCommand('grants')
     .requiredOption('--role <name>', 'Role that may read; created without a login if missing')
@@ -94,7 +94,7 @@ function formatGrants(
 const RETRY_INTERVAL_MS = 200;
 const MAX_WAIT_MS = 4_000;
 
-/** `content-sync rebuild`: rebuilds the tables from stored bodies, without a request. */
+/** `content-sync warehouse rebuild`: rebuilds the tables from stored bodies, without a request. */
 export function rebuildCommand(context: CliContext): Command {
   const dropHelp =
     'Only create the views again, with the types of the tables; drops and prints external views that are in the way';

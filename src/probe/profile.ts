@@ -132,7 +132,7 @@ export function toYaml({ fields, profile, findings, lost, baseUrl, requests, not
     const shown = shortenText(JSON.stringify(value), 80);
     return `not proved: ${path.join('.')} would be ${shown}, which a profile cannot say (${formatEvidence(evidence, proved)})`;
   });
-  const head = [`Found by content-sync probe at ${baseUrl} with ${requests} requests.`, ...notes, ...losses];
+  const head = [`Found by content-sync config probe at ${baseUrl} with ${requests} requests.`, ...notes, ...losses];
   document.commentBefore = head.map((line) => ` ${shortenText(line, 400)}`).join('\n');
   return document.toString({ lineWidth: 0, flowCollectionPadding: true });
 }

@@ -195,7 +195,7 @@ async function newTexts(context: ResourceContext): Promise<Warning[]> {
       {
         code: 'column_is_text',
         message: `${name} was ${from} and holds texts from now on, because of a value that is none`,
-        hint: `queries that compare its values or add them up need a CAST; if the value is a mistake, correct it at the service, and run content-sync rebuild ${context.owned.resource}, then content-sync rebuild ${context.owned.resource} --drop-views`,
+        hint: `queries that compare its values or add them up need a CAST; if the value is a mistake, correct it at the service, and run content-sync warehouse rebuild ${context.owned.resource}, then content-sync warehouse rebuild ${context.owned.resource} --drop-views`,
       },
     ];
   });
@@ -241,6 +241,6 @@ function heldViewWarning(
   return {
     code: 'view_held',
     message: `${column} still has the type ${type} and does not show ${values} of type ${needs}: ${by} depends on it and cannot be made again with that type`,
-    hint: `drop it, run content-sync sync, and make it again to fit; or let content-sync rebuild --drop-views drop it, which prints its definition`,
+    hint: `drop it, run content-sync sync, and make it again to fit; or let content-sync warehouse rebuild --drop-views drop it, which prints its definition`,
   };
 }

@@ -180,7 +180,7 @@ export function selectPageSettings(page: ResourceProfile['page']): JsonObject {
 function refuseChangedProfile(stored: CheckpointRow, fingerprint: string, resource: string): void {
   if (stored.fingerprint.split('.')[0] === fingerprint.split('.')[0]) return;
   const message = `${resource}: the profile's path, method, query, headers, body, records, id, updated, depth, json, times, unwrap, filter, partitions, deleted, windows or fields (type, rename, exclude, hash), or the source's hash_key, differs from that of the stored rows`;
-  const hint = `undo the change, or make the tables again: content-sync rebuild ${resource} if only columns differ (depth, json, fields; it sends no request), else content-sync backfill ${resource} --restart`;
+  const hint = `undo the change, or make the tables again: content-sync warehouse rebuild ${resource} if only columns differ (depth, json, fields; it sends no request), else content-sync backfill ${resource} --restart`;
   throw new ConfigError('profile_changed', message, { hint });
 }
 

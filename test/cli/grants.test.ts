@@ -220,7 +220,7 @@ describe.runIf(POSTGRES.missing === null)('F146 a role that reads', () => {
   });
 });
 
-describe('content-sync grants', () => {
+describe('content-sync warehouse grants', () => {
   it('says on SQLite why not', async () => {
     const blog = await journey();
     const ended = await blog.command('grants', '--role', 'bi');

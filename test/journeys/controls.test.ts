@@ -59,7 +59,7 @@ describe.for(EITHER)('a serve on $name that is told what to do', { timeout: 120_
     const refused = await stage.run('sync', 'content');
     expect(refused.code).toBe(1);
     expect(refused.stderr).toContain('"code":"paused"');
-    expect(refused.stderr).toContain('content-sync resume --source blog content');
+    expect(refused.stderr).toContain('content-sync control resume --source blog content');
     expect(await serving.stop()).toMatchObject({ code: 0 });
     serving = await stage.serve();
     await until('others whole', async () => (await resource('images')).last_full_at !== null);
@@ -67,7 +67,7 @@ describe.for(EITHER)('a serve on $name that is told what to do', { timeout: 120_
     expect(shown).toMatchObject({ running: null, schedule: { next_at: null, overdue_at: null } });
     expect(shown.paused?.by).toMatch(/pid \d+ \(command\)/);
     expect((await serving.status()).attention.map(({ command }) => command)).toContain(
-      'content-sync resume --source blog content',
+      'content-sync control resume --source blog content',
     );
     expect(await runs('content')).toHaveLength(1);
     expect(await stage.run('resume')).toMatchObject({ code: 0, stderr: '' });

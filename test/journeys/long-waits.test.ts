@@ -117,7 +117,7 @@ describe.for(DATABASES)('a wait that is a mistake, on $name', (database) => {
 
   it('is shown with the command that lifts it: retry --now sends one request, and what that is told counts', async () => {
     const stage = await refusing(2);
-    expect((await stage.run('backfill')).resources[0]?.error?.hint).toContain('content-sync retry --now');
+    expect((await stage.run('backfill')).resources[0]?.error?.hint).toContain('content-sync control retry --now');
     expect(await stage.command('retry')).toMatchObject({ code: 1 });
     expect(stage.service.requests).toHaveLength(1);
 

@@ -86,7 +86,7 @@ describe.for(DATABASES)('a rebuild on $name', { timeout: 120_000 }, (database) =
     if (database.name === 'postgres') await asOtherClient(stage.address, (client) => client.query(MADE_BY_PEOPLE));
     const asked = stage.service.asked.length;
     stage.setProfile({ resources: { content: AFTER } });
-    expect((await stage.command('sync', 'content')).stderr).toContain('content-sync rebuild content');
+    expect((await stage.command('sync', 'content')).stderr).toContain('content-sync warehouse rebuild content');
     const seen = new Set<string>();
     const command = stage.start('rebuild', 'content', '--json');
     for (let done = false; !done;) {

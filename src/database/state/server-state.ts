@@ -39,7 +39,7 @@ export function resumeResources(own: Kysely<OwnTables>, resources: readonly stri
 export function pausedError(source: string, resource: string): SyncError {
   return new SyncError('paused', `${resource} is paused`, {
     recovery: 'stop',
-    hint: `content-sync resume --source ${source} ${resource}`,
+    hint: `content-sync control resume --source ${source} ${resource}`,
   });
 }
 

@@ -376,7 +376,7 @@ function deferredBy(delay: number, clock: Clock): DeferredError {
   const when = new Date(until).toISOString();
   const hint =
     delay > LONG_WAIT_MS
-      ? 'If the wait is a mistake: content-sync retry --now forgets it. If it is in another unit, set rate_limit in the profile.'
+      ? 'If the wait is a mistake: content-sync control retry --now forgets it. If it is in another unit, set rate_limit in the profile.'
       : `run again after ${when}, or raise max_wait`;
   return new DeferredError(`the service allows the next request only at ${when}`, until, { hint });
 }

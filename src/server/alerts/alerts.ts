@@ -200,7 +200,7 @@ class AlertChannel {
     this.#failures += 1;
     this.#nextAttemptAt = clock.monotonic() + waitMs;
     Object.assign(this.status, { problem, since: this.status.since ?? clock.now() });
-    const hint = `content-sync alerts test ${channel}`;
+    const hint = `content-sync config alerts test ${channel}`;
     log.warn({ ...about, problem, again_in_ms: waitMs, hint }, 'alert not sent');
     return false;
   }

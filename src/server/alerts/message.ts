@@ -60,7 +60,7 @@ export function overMessage(over: readonly SentAlert[], context: MessageContext)
 export function testMessage(channel: string, now: number, url: string | null): AlertMessage {
   const at = new Date(now).toISOString();
   const title = `content-sync: test of the alerts to ${channel}`;
-  const text = 'This is a test (`content-sync alerts test`). Nothing is wrong, and there is nothing to do.';
+  const text = 'This is a test (`content-sync config alerts test`). Nothing is wrong, and there is nothing to do.';
   return { status: 'test', title, text, count: 0, kinds: [], sources: [], since: at, at, url, things: [] };
 }
 

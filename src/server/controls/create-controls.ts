@@ -96,7 +96,7 @@ async function refuseIfPaused(context: ControlContext): Promise<ControlAnswer | 
     const pause = pauses.get(resource);
     if (pause === undefined) continue;
     const message = `${name} ${resource} was paused ${formatAge(pause.at, clock.now())} by ${pause.by}`;
-    return refusedAnswer('paused', message, `content-sync resume --source ${name} ${resource}`);
+    return refusedAnswer('paused', message, `content-sync control resume --source ${name} ${resource}`);
   }
   return null;
 }

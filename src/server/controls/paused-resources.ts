@@ -1,5 +1,5 @@
-// Obeys `content-sync pause`: knows which resources of a source a user has paused, and stops a sync whose resource is paused
-// meanwhile. The command runs in another process, so it is noticed by reading the warehouse.
+// Obeys `content-sync control pause`: knows which resources of a source a user has paused, and stops a sync whose resource
+// is paused meanwhile. The command runs in another process, so it is noticed by reading the warehouse.
 import { readPauses } from '../../database/state/server-state.ts';
 import type { Warehouse } from '../../database/warehouse.ts';
 import type { Clock } from '../../model/clock.ts';

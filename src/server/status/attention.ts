@@ -221,7 +221,7 @@ const RESOURCE_CHECKS: readonly Check<ResourceStatus>[] = [
   function paused({ resource, paused }, now, { source }) {
     if (paused === null) return null;
     const what = `Paused ${formatAge(paused.since, now)} by ${paused.by}: it is not synced`;
-    const command = `content-sync resume --source ${source} ${resource}`;
+    const command = `content-sync control resume --source ${source} ${resource}`;
     return { severity: 'look', what, next: 'resume it when it may continue', command };
   },
   function stuck({ running }, now, { limit }) {
@@ -241,7 +241,7 @@ const RESOURCE_CHECKS: readonly Check<ResourceStatus>[] = [
     const what = `The service requested a wait; the next request is sent ${formatTimeUntil(parked_until, now)}`;
     if (parked_until - now <= LONG_WAIT_MS) return { severity: 'look', what, next: null };
     const next = 'if that is a mistake, forget it; if the wait is in another unit, set rate_limit in the profile';
-    return { severity: 'late', what, next, command: `content-sync retry --now --source ${source}` };
+    return { severity: 'late', what, next, command: `content-sync control retry --now --source ${source}` };
   },
   function heldDeletes({ resource, suspects: { held, held_since, held_why }, runs }, _now, { source }) {
     if (held === 0) return null;
@@ -321,7 +321,7 @@ function checkChannel({ channel, problem, since }: AlertChannelStatus): Attentio
   const from = since === null ? '' : ` since ${new Date(since).toISOString().slice(0, 16).replace('T', ' ')} UTC`;
   const what = `Alerts do not get through${from}: ${problem}`;
   const next = 'they are retried automatically; check address and credential';
-  const command = `content-sync alerts test ${channel}`;
+  const command = `content-sync config alerts test ${channel}`;
   return [{ severity: 'look', what, next, command, source: `alerts.${channel}`, resource: null, cause: 'channel' }];
 }
 

@@ -225,7 +225,7 @@ function findDayColumn(table: TableShape, id: string | readonly string[], field:
   if (column.type !== 'json' && column.type !== 'boolean') return column;
   throw new SyncError('window_outside', `the column ${column.name} is ${column.type}, so no rows can be found by day`, {
     recovery: 'stop',
-    hint: `give the field its type in the profile, fields: { ${field}: { type: date } }, and make the tables anew: content-sync rebuild`,
+    hint: `give the field its type in the profile, fields: { ${field}: { type: date } }, and make the tables anew: content-sync warehouse rebuild`,
   });
 }
 

@@ -1,4 +1,4 @@
-// Replaces the tables of a resource by rebuilt ones (`content-sync rebuild`), and drops tables.
+// Replaces the tables of a resource by rebuilt ones (`content-sync warehouse rebuild`), and drops tables.
 //
 // Administrators may have granted rights on a table, or restricted it, for example by row level security. The new table
 // gets the same. If it could not, nothing is changed: otherwise readers would see rows that they must not see.
@@ -191,7 +191,7 @@ async function refuseLostRestrictions({ execute }: Session, tables: readonly str
   if (rows.length === 0) return;
   const names = rows.map(({ what, name }) => `${what} of ${name}`).join(', ');
   throw new ConfigError('table_in_use', `a table is to be made again, which would end ${names}`, {
-    hint: 'take the right to read the schema from readers, drop it, run the same command again, and set it again; `content-sync rebuild` keeps all but publications',
+    hint: 'take the right to read the schema from readers, drop it, run the same command again, and set it again; `content-sync warehouse rebuild` keeps all but publications',
   });
 }
 
