@@ -99,7 +99,7 @@ export function listingFinding(
   if (count === 0 && 'message' in bare) return (bare.is === 'hidden' ? fail : warn)(check, bare.message, bare.hint);
   const hint = 'an empty listing proves nothing: check that the credential may see this resource';
   if (count === 0) return warn(check, detail, hint);
-  const [reason] = (second ?? first)?.end?.incompleteReasons ?? [];
+  const [reason] = (others.at(-1) ?? first)?.end?.incompleteReasons ?? [];
   if (reason === undefined) return ok(check, detail);
   return (profile.accept.includes('end') ? warn : fail)(check, `${detail}; ${reason.message}`, reason.hint);
 }
