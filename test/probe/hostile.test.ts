@@ -156,6 +156,18 @@ describe('a service that gives little or lies', () => {
     expect(requests.some((asked) => asked.startsWith('/news/_search'))).toBe(true);
   });
 
+  it('lists less to strangers, and refuses them what is not there: no missing path becomes the identity', async () => {
+    const { url } = await startListing((asked, _, head) => {
+      const isKnown = head?.headers.authorization === 'Bearer the-right-key';
+      if (asked.pathname === '/posts')
+        return { headers: JSON_TYPE, body: { data: some(1, isKnown ? 10 : 5), total: isKnown ? 10 : 5 } };
+      return { status: isKnown ? 404 : 401, headers: JSON_TYPE, body: { error: 'none' } };
+    });
+    const { fields, findings } = await probed(url.href, { paths: ['/posts'], credential: { secret: 'the-right-key' } });
+    expect(fields).toMatchObject({ auth: { type: 'bearer' } });
+    expect(findings.filter(({ path }) => path[0] === 'identity')).toMatchObject([{ value: null, proved: false }]);
+  });
+
   it('puts the credential into its links and refusals: it is in no line of the profile', async () => {
     const secret = 'secret-of-this-test-51';
     const { url } = await startListing((asked) => {
