@@ -1,5 +1,3 @@
-// Findings of `content-sync check` about a listing: pages, fields, and what other callers get. Example: `fail posts id:
-// id repeats within a page`.
 import { filterName } from '../config/profile/incremental.ts';
 import type { ResourceProfile } from '../config/profile/profile.ts';
 import type { OtherCaller } from '../http/client.ts';
@@ -9,6 +7,7 @@ import { firstPosition, requestAt, type RequestTemplates } from '../pagination/p
 import type { PlaceValues } from '../pagination/page-styles/page-position.ts';
 import { openPageStyle } from '../pagination/page-styles/page-styles.ts';
 import type { Page } from '../pagination/page.ts';
+import { type ExtraQuery, filterQuery } from '../pagination/requests/filter-query.ts';
 import { countIn } from '../pagination/requests/listing-signals.ts';
 import { recordsOf } from '../pagination/requests/read-page.ts';
 import { keysOfText } from '../rows/columns/column-name.ts';
@@ -17,17 +16,10 @@ import { parseJson } from '../rows/json/parse-json.ts';
 import { isObject, unwrapRecord } from '../rows/records/as-record.ts';
 import { recordKey } from '../rows/records/record-key.ts';
 import { type CallerView, type CallerViews, isRequestRefused } from './credential.ts';
-import {
-  type CheckFinding,
-  fail,
-  type ListedPage,
-  listingScan,
-  ok,
-  type RequestContext,
-  toListed,
-  warn,
-} from './listing-scan.ts';
-import { type ExtraQuery, filterQuery } from '../pagination/requests/filter-query.ts';
+import { type CheckFinding, fail, type ListedPage, listingScan, ok, type RequestContext, toListed, warn } from './listing-scan.ts';
+
+// Findings of `content-sync check` about a listing: pages, fields, and what other callers get. Example: `fail posts id:
+// id repeats within a page`.
 
 /** What an empty listing shows without the parameters of its page and its filter. */
 type UnfilteredListing =
@@ -98,7 +90,7 @@ export function listingFinding(
   if (count === 0 && 'message' in bare) return (bare.is === 'hidden' ? fail : warn)(check, bare.message, bare.hint);
   const hint = 'an empty listing proves nothing: check that the credential may see this resource';
   if (count === 0) return warn(check, detail, hint);
-  const [reason] = (second ?? first)?.end?.incompleteReasons ?? [];
+  const [reason] = (others.at(-1) ?? first)?.end?.incompleteReasons ?? [];
   if (reason === undefined) return ok(check, detail);
   return (profile.accept.includes('end') ? warn : fail)(check, `${detail}; ${reason.message}`, reason.hint);
 }

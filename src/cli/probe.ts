@@ -82,7 +82,7 @@ export function addressFault(address: string): string | undefined {
   // A misspelt scheme would be read as a host with a port.
   const isMisspelt = /^[a-z][a-z+.-]*:(?!\/\/|\d)/i.test(address);
   const isHttp = !isMisspelt && (url?.protocol === 'https:' || url?.protocol === 'http:');
-  if (isHttp && url.username === '' && url.search === '' && url.hash === '') return undefined;
+  if (isHttp && url.username + url.password + url.search + url.hash === '') return undefined;
   return 'expected an address such as https://cms.example.com/api, without user name or password, and without parameters';
 }
 

@@ -52,33 +52,35 @@ export async function probeAuth(
   }
   findings.proved(['auth'], scheme, found.evidence);
   // A credential that has become invalid must be noticed: if it would not be refused, an identity path shows it.
-  if (found.isLenient && (await probeIdentity(client, [found.form], findings)) === null) {
+  if (found.isLenient && (await probeIdentity(client, [found.form], findings))?.isOpened !== true) {
     const why = 'a false credential is answered as if there were none, and no path says who is asking';
     findings.guessed(['identity'], null, why);
   }
   return true;
 }
 
-/** The first form that opens a path which only a known caller may request; the path is the identity of the profile. */
+/** The first form that a path for known callers shows; the path is the identity of the profile if the form opens it. */
 async function probeIdentity(
   client: ProbeClient,
   forms: readonly CredentialForm[],
   findings: Findings,
 ): ReturnType<typeof findForm> {
+  let found: Awaited<ReturnType<typeof findForm>> = null;
   // Where all forms were refused at one path, they are at the others.
   for (const path of client.isRefused() ? [] : IDENTITY_PATHS) {
     const none = await client.get({ path, form: NO_CREDENTIAL });
     if (none.status !== 401 && none.status !== 403) continue;
-    const found = await findForm(client, path, forms, none);
-    if (found !== null) findings.proved(['identity'], path, found.evidence);
-    if (found !== null || forms.length > 1) return found;
+    found = await findForm(client, path, forms, none);
+    // A missing path, which is refused to strangers only, shows the form as well, but not who is asking.
+    if (found?.isOpened === true) findings.proved(['identity'], path, found.evidence);
+    if (found?.isOpened === true || forms.length > 1) return found;
   }
-  return null;
+  return found;
 }
 
 /**
  * The first form of which the service shows that it reads it: the right credential opens more than none and than a false
- * one, or a false one is refused in another way. `isLenient`: a false one gets the same as none instead of being refused.
+ * one (`isOpened`), or a false one is refused in another way. `isLenient`: a false one gets the same as none, no refusal.
  */
 async function findForm(client: ProbeClient, path: string, forms: readonly CredentialForm[], none: ProbeResponse) {
   for (const [at, form] of forms.entries()) {
@@ -91,7 +93,7 @@ async function findForm(client: ProbeClient, path: string, forms: readonly Crede
     const isOpened = opensMore && (!isUsable(withFalse) || !isAlike(own, withFalse));
     if (!isOpened && (withFalse.status === own.status || !isRefusal(withFalse))) continue;
     const evidence = `${form.shown}: ${own.status} with the credential, ${withFalse.status} with a false one, ${none.status} without`;
-    return { form, evidence, isLenient: isUsable(withFalse) };
+    return { form, evidence, isOpened, isLenient: isUsable(withFalse) };
   }
   return null;
 }

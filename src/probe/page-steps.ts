@@ -104,7 +104,7 @@ function* possibleSteps(
     if (!OFFSET.test(name)) return { page: { style: 'page', page_param: name }, at: inParam(name), second: '2' };
     return { page: { style: 'offset', offset_param: name }, at: inParam(name), second: String(records.length) };
   });
-  const last = fieldAt(records.at(-1) ?? {}, id);
+  const last = id === '' ? undefined : fieldAt(records.at(-1) ?? {}, id);
   // A key is tried only where there may be more: the service says so, or takes the size of a page.
   if (last !== undefined && (saysMore || sizeParam !== null)) {
     const lastKey = `${recordsPath.includes('[*]') ? recordsPath.replace('[*]', '[-1]') : `${recordsPath}[-1]`}.${id}`;

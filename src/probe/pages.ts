@@ -38,7 +38,8 @@ export async function probePages(listing: ProbedListing): Promise<void> {
   findings.proved(['page', 'size'], shown.size, shown.sizeEvidence);
   await probeCounts(listing, step.small, large);
   if (step.page['style'] === 'page' || step.page['style'] === 'offset') await probePastEnd(listing, step, shown);
-  else if (step.page['style'] !== 'link' && size !== null) await probeLastPage(listing, step);
+  else if (/^(?:cursor|next-url)$/.test(String(step.page['style'])) && size !== null)
+    await probeLastPage(listing, step);
   if (size !== null) conventions.parameters.add(size.name);
   const ends = findings.all.filter(({ path }) => /^page (?:end|absent_is_end)/.test(path.slice(2).join(' ')));
   conventions.page = { fields: { ...step.page, size_param: shown.name }, size: shown.size, ends };

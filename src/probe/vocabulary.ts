@@ -220,6 +220,6 @@ export const NO_CONTENT =
  * path of a collection and that of one record, and the field of an entry that has the name, unless it is the entry itself.
  */
 export const FAMILIES = table(`
-  CouchDB       "couchdb":           /_all_dbs                 /{name}/_all_docs?include_docs=true /{name}/{id}
-  Elasticsearch You.Know,.for.Search /_cat/indices?format=json /{name}/_search                     /{name}/_doc/{id} index
+  CouchDB       "couchdb":                            /_all_dbs                 /{name}/_all_docs?include_docs=true /{name}/{id}
+  Elasticsearch You.Know,.for.Search|"lucene_version" /_cat/indices?format=json /{name}/_search                     /{name}/_doc/{id} index
 `);

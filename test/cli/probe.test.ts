@@ -85,6 +85,7 @@ describe('probe', () => {
   const REFUSED: Record<string, { args: string[]; message: string }> = {
     'no address': { args: ['ftp://cms.example.com'], message: 'expected an address' },
     'a credential in the address': { args: ['https://me:secret@cms.example.com'], message: 'user name or password' },
+    'a password in the address': { args: ['https://:secret@cms.example.com'], message: 'user name or password' },
     'a variable that is not there': {
       args: ['https://cms.example.com', '--credential-env', 'NO'],
       message: 'no variable NO',

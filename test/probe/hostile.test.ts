@@ -118,6 +118,55 @@ describe('a service that gives little or lies', () => {
     await expect(probed(url.href, { paths: ['/posts'] })).rejects.toMatchObject({ code: 'deferred' });
   });
 
+  it('lists what follows a key: nothing is said of a next page, which no page names', async () => {
+    const { url } = await startListing(
+      posts((query) => {
+        const [size, after] = [Number(query.get('limit') ?? 10), Number(query.get('starting_after') ?? 0)];
+        return { data: some(after + 1, Math.max(0, Math.min(size, 40 - after))), has_more: after + size < 40 };
+      }),
+    );
+    const { fields, lost } = await probed(url.href, { paths: ['/posts'] });
+    expect(fields).toMatchObject({ resources: { posts: { page: { style: 'keyset', cursor_field: 'id' } } } });
+    expect(lost).toEqual([]);
+  });
+
+  it('has no ids, and a parameter for the size: no whole record is sent as a key', async () => {
+    const { url, requests } = await startListing(
+      posts((query) => {
+        const count = Math.min(30, Number(query.get('limit') ?? 10));
+        return { data: Array.from({ length: count }, () => ({ a: 'x', b: 'y' })) };
+      }),
+    );
+    await probed(url.href, { paths: ['/posts'] });
+    expect(requests.filter((asked) => /%7B|\{/i.test(asked))).toEqual([]);
+  });
+
+  it('is an OpenSearch: its collections are its indices', async () => {
+    const { url, requests } = await startListing(({ pathname }) => {
+      const answers: Readonly<Record<string, object>> = {
+        '/': { version: { lucene_version: '9.12.1' }, tagline: 'The OpenSearch Project: https://opensearch.org/' },
+        '/_cat/indices': [{ index: 'news' }, { index: '.kibana' }],
+        '/news/_search': { hits: { hits: some(1, 3).map((_source, at) => ({ _id: String(at), _source })) } },
+      };
+      const body = answers[pathname];
+      return { status: body === undefined ? 404 : 200, headers: JSON_TYPE, body: body ?? { error: 'none' } };
+    });
+    await probed(url.href);
+    expect(requests.some((asked) => asked.startsWith('/news/_search'))).toBe(true);
+  });
+
+  it('lists less to strangers, and refuses them what is not there: no missing path becomes the identity', async () => {
+    const { url } = await startListing((asked, _, head) => {
+      const isKnown = head?.headers.authorization === 'Bearer the-right-key';
+      if (asked.pathname === '/posts')
+        return { headers: JSON_TYPE, body: { data: some(1, isKnown ? 10 : 5), total: isKnown ? 10 : 5 } };
+      return { status: isKnown ? 404 : 401, headers: JSON_TYPE, body: { error: 'none' } };
+    });
+    const { fields, findings } = await probed(url.href, { paths: ['/posts'], credential: { secret: 'the-right-key' } });
+    expect(fields).toMatchObject({ auth: { type: 'bearer' } });
+    expect(findings.filter(({ path }) => path[0] === 'identity')).toMatchObject([{ value: null, proved: false }]);
+  });
+
   it('puts the credential into its links and refusals: it is in no line of the profile', async () => {
     const secret = 'secret-of-this-test-51';
     const { url } = await startListing((asked) => {
