@@ -1,3 +1,5 @@
+// Findings of `content-sync check` about a listing: pages, fields, and what other callers get. Example: `fail posts id:
+// id repeats within a page`.
 import { filterName } from '../config/profile/incremental.ts';
 import type { ResourceProfile } from '../config/profile/profile.ts';
 import type { OtherCaller } from '../http/client.ts';
@@ -16,10 +18,16 @@ import { parseJson } from '../rows/json/parse-json.ts';
 import { isObject, unwrapRecord } from '../rows/records/as-record.ts';
 import { recordKey } from '../rows/records/record-key.ts';
 import { type CallerView, type CallerViews, isRequestRefused } from './credential.ts';
-import { type CheckFinding, fail, type ListedPage, listingScan, ok, type RequestContext, toListed, warn } from './listing-scan.ts';
-
-// Findings of `content-sync check` about a listing: pages, fields, and what other callers get. Example: `fail posts id:
-// id repeats within a page`.
+import {
+  type CheckFinding,
+  fail,
+  type ListedPage,
+  listingScan,
+  ok,
+  type RequestContext,
+  toListed,
+  warn,
+} from './listing-scan.ts';
 
 /** What an empty listing shows without the parameters of its page and its filter. */
 type UnfilteredListing =
