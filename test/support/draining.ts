@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import PQueue from 'p-queue';
 import { onTestFinished } from 'vitest';
 import { inboxAddress, openInbox } from '../../src/database/databases.ts';
 import type { DeliveryRow, Inbox } from '../../src/database/inbox.ts';
@@ -66,6 +67,7 @@ export async function draining(
   const names = only ?? app.source.resources;
   const resources = Object.fromEntries(Object.entries(profile.resources).filter(([name]) => names.includes(name)));
   const [events, errors]: [DrainEvent[], unknown[]] = [[], []];
+  const scans = new PQueue({ concurrency: 1 });
   const drain = new Drain({
     webhooks: profile.webhooks,
     resources,
@@ -73,7 +75,8 @@ export async function draining(
     persist: () => Promise.resolve(),
     secrets: [],
     refetch: (resource, key, expected) => app.refetch({ resource, key, expected, signal }),
-    scan: (resource, command) => walkOf(app, resource, command, signal),
+    // As in `serve`, where a resource has one scan at a time.
+    scan: (resource, command) => scans.add(() => walkOf(app, resource, command, signal)),
     clock,
     attempts: 8,
     keepMs: 7 * 86_400_000,
