@@ -120,14 +120,11 @@ export interface ProbeClientOptions {
 /** Of which some are those of the first listing. */
 const SEARCH_REQUESTS = 67;
 const MAX_ATTEMPTS = 3;
-/** Of a description that is no JSON. */
-const MAX_TEXT_BYTES = 500_000;
+const MAX_DESCRIPTION_BYTES = 500_000;
 const MAX_WAIT_MS = 60_000;
 const HEADERS = { accept: 'application/json', 'user-agent': 'content-sync' };
 const BODY_LIMITS = { values: 1_000_000, digits: 1_000_000 };
 const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
-
-const judge = createJudge([]);
 
 /** Sends GET requests to an unknown service: each address once, and at most `maxRequests` of them. */
 export class ProbeClient implements AsyncDisposable {
@@ -254,7 +251,7 @@ export class ProbeClient implements AsyncDisposable {
           const wire = await this.#exchange(request, { count: () => undefined, reservation });
           const { response: seen, bytes } = readResponseBody(wire, () => true, { ...BODY_LIMITS, reservation });
           const limits = readAnswerLimits({ ...wire, body: seen.json }, dialect);
-          const { outcome, reason } = judge({ ...seen, limits });
+          const { outcome, reason } = createJudge([])({ ...seen, limits });
           const { status, headers } = wire;
           const { json } = seen;
           const isJson = status >= 300 || json !== undefined;
@@ -263,7 +260,7 @@ export class ProbeClient implements AsyncDisposable {
           const known = { requested, url, status, headers, json, bytes };
           const result = {
             ...known,
-            text: isJson ? seen.excerpt.slice(0, 2_000) : wire.bytes.toString('utf8', 0, MAX_TEXT_BYTES),
+            text: isJson ? seen.excerpt.slice(0, 2_000) : wire.bytes.toString('utf8', 0, MAX_DESCRIPTION_BYTES),
             problem: outcome === 'ok' ? '' : reason,
             mayRetry: (outcome === 'limited' || outcome === 'retry') && !isSuccess,
             serverDate: readServerTime(headers['date'], clock.now()),
