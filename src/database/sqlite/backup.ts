@@ -37,7 +37,7 @@ export async function backUp(warehouse: string, to: string, signal: AbortSignal)
     throw databaseError(error, to);
   } finally {
     source.close();
-    for (const end of ['', '-journal']) rmSync(`${part}${end}`, { force: true });
+    for (const end of ['', '-journal', '-wal', '-shm']) rmSync(`${part}${end}`, { force: true });
   }
 }
 
@@ -65,11 +65,11 @@ function isBackup(file: string): boolean {
   }
 }
 
-/** Removes the partial files of killed backups to the same path. */
+/** Removes the partial files of killed backups to the same path, with the logs that SQLite keeps beside them. */
 function removeLeftovers(to: string): void {
   const folder = path.dirname(to);
   for (const name of readdirSync(folder)) {
-    const pid = name.startsWith(`${path.basename(to)}.`) ? /\.(\d+)\.part(?:-journal)?$/.exec(name)?.[1] : undefined;
+    const pid = name.startsWith(`${path.basename(to)}.`) ? /\.(\d+)\.part(?:-\w+)?$/.exec(name)?.[1] : undefined;
     if (pid !== undefined && !isOtherRunning(Number(pid))) rmSync(path.join(folder, name), { force: true });
   }
 }
