@@ -61,7 +61,8 @@ describe('another process that holds the write lock', () => {
     expect(report.status).toBe('ok');
     // The lock was held while pages were to be written: some of them had to wait.
     expect(Math.max(...report.resources.map(({ seconds }) => seconds))).toBeGreaterThan(1);
-    expect(delay.max / 1e6).toBeLessThan(300);
+    // A process that blocked on the lock would stand still for nearly two seconds; a busy machine alone takes up to 400 ms.
+    expect(delay.max / 1e6).toBeLessThan(1_000);
     expect(await stage.read((db) => differences(db, stage.sandbox.store))).toEqual([]);
   });
 
