@@ -11,8 +11,8 @@ import { journey } from '../../../support/journey.ts';
 import { loading } from '../../../support/page-loading.ts';
 import { asOther, openFor, rowsIn, tempFolder, tempWarehouse } from '../../../support/temp-warehouse.ts';
 
-/** A stall of ours comes every time; one by others' work on this machine does not. */
-const BUSY_MACHINE = { retry: 2 };
+/** A stall of ours comes every time; one by other work on this machine, such as static checks, ends after some seconds. */
+const BUSY_MACHINE = { retry: { count: 8, delay: 3_000 } };
 const HOLDER = new URL('../../../support/lock-holder.ts', import.meta.url);
 
 describe('another process that holds the write lock', () => {
@@ -61,8 +61,7 @@ describe('another process that holds the write lock', () => {
     expect(report.status).toBe('ok');
     // The lock was held while pages were to be written: some of them had to wait.
     expect(Math.max(...report.resources.map(({ seconds }) => seconds))).toBeGreaterThan(1);
-    // A process that blocked on the lock would stand still for nearly two seconds; a busy machine alone takes up to 400 ms.
-    expect(delay.max / 1e6).toBeLessThan(1_000);
+    expect(delay.max / 1e6).toBeLessThan(300);
     expect(await stage.read((db) => differences(db, stage.sandbox.store))).toEqual([]);
   });
 
